@@ -1,0 +1,23 @@
+"""What an embedder implements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+__all__ = ("Embedder",)
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. ``dimension`` is None until the first call has told it."""
+
+    @property
+    def dimension(self) -> int | None: ...
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector per text, in order.
+
+        Raises:
+            ProviderError: the service did not answer, or answered with vectors of another number or size.
+        """
+        ...

@@ -1,0 +1,130 @@
+"""Every hook that openheim calls. This is the one public list; ``docs/reference/hooks.md`` mirrors it.
+
+Hooks are synchronous and return objects; whatever is asynchronous lives on the objects. pluggy takes the un-awaited
+coroutine of an async implementation for its answer, so such an implementation is refused when it is registered. An
+implementation may take fewer arguments than the specification has, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    from openheim.embeddings import Embedder
+    from openheim.events import Event
+    from openheim.gates import Gate
+    from openheim.http import HttpClient
+    from openheim.providers import Provider, ProviderSettings
+    from openheim.tools import Tool, ToolsContext
+    from openheim.transports import Transport
+
+__all__ = ("hookimpl", "hookspec")
+
+hookspec = pluggy.HookspecMarker("openheim")
+hookimpl = pluggy.HookimplMarker("openheim")
+
+
+@hookspec(firstresult=True)
+def openheim_create_provider(kind: str, settings: ProviderSettings, http: HttpClient) -> Provider | None:
+    """Creates the provider of one ``[providers.NAME]`` entry.
+
+    Called once per entry and process, when the entry is first used, and only on the plugin whose entry point in group
+    ``openheim.providers`` is named ``kind``.
+
+    Args:
+        kind: the name that the plugin was found under; a plugin that offers several tells them apart by it.
+        settings: the entry; ``settings.options`` is an instance of the plugin's own ``Settings``, if it has one.
+        http: the client to make requests with. The plugin does not close it.
+
+    Returns:
+        The provider. None means that the plugin does not know the kind after all, which is an error.
+
+    An exception is that entry's error: the command that asked for it fails with one line naming plugin and cause.
+    """
+
+
+@hookspec(firstresult=True)
+def openheim_create_embedder(kind: str, settings: ProviderSettings, http: HttpClient) -> Embedder | None:
+    """Creates the embedder of one ``[providers.NAME]`` entry.
+
+    Called once per entry and process, when embeddings are first needed, and only on the plugin whose entry point in
+    group ``openheim.embeddings`` is named ``kind``. Arguments, None and exceptions: as in ``openheim_create_provider``.
+    """
+
+
+@hookspec
+def openheim_tools(settings: Any, context: ToolsContext) -> Sequence[Tool]:
+    """Returns the tools of a toolset.
+
+    Called once per runtime on every enabled plugin of group ``openheim.tools``, before the first prompt that may use tools.
+
+    Args:
+        settings: an instance of the plugin's own ``Settings`` from ``[tools.NAME]``, or None if it has no such model.
+        context: where the session may work, and what the settings allow.
+
+    Returns:
+        Tools, possibly none. None counts as none. Names must differ from each other; on a clash with another plugin the
+        first-party tool wins, else the one of the alphabetically first distribution, with a warning.
+
+    An exception disables the toolset for this process, with one line on stderr; the others go on.
+    """
+
+
+@hookspec(firstresult=True)
+def openheim_create_transport(name: str, settings: Any) -> Transport | None:
+    """Creates a transport.
+
+    Called once, by the subcommand ``name``, on the plugin whose entry point in group ``openheim.transports`` has that name.
+
+    Args:
+        name: the subcommand.
+        settings: an instance of the plugin's own ``Settings`` from ``[transports.NAME]``, or None.
+
+    Returns:
+        The transport. None is an error. An exception is the command's error.
+    """
+
+
+@hookspec(firstresult=True)
+def openheim_create_gate(name: str, settings: Any) -> Gate | None:
+    """Creates a permission gate.
+
+    Called once per session that names it, on the plugin whose entry point in group ``openheim.gates`` has that name.
+
+    Args:
+        name: the gate's name.
+        settings: an instance of the plugin's own ``Settings`` from ``[gates.NAME]``, or None.
+
+    Returns:
+        The gate. None or an exception fails the creation of the session: without its gate it must not run.
+    """
+
+
+@hookspec
+def openheim_observe(event: Event, session_id: str) -> None:
+    """Sees what happens in sessions, for logs and metrics.
+
+    Called on every plugin of group ``openheim.plugins``, on the event loop, for each event that is no delta, in order.
+
+    Args:
+        event: one of :mod:`openheim.events`; not to be changed or kept for long.
+        session_id: the session it belongs to.
+
+    The return value is ignored. An exception is reported once and the plugin is not called again in this process.
+    """
+
+
+@hookspec
+def openheim_commands() -> Mapping[str, Any]:
+    """Adds commands to the command line.
+
+    Called on every plugin of group ``openheim.plugins`` when the command given is none of openheim's own.
+
+    Returns:
+        Command names to ``typer.Typer`` objects. None counts as none. A name that openheim itself uses is ignored.
+
+    An exception is reported with one line on stderr; the others go on.
+    """

@@ -1,0 +1,125 @@
+"""What a model provider implements, and what it is handed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from openheim.events import Delta
+    from openheim.messages import Block, Finish, Message, Usage
+
+__all__ = ("EmitDelta", "ModelInfo", "ModelReply", "ModelRequest", "Provider", "ProviderSettings", "ToolSpec")
+
+#: Called by a provider for each piece of a reply as it comes. Plain and quick: it never blocks and never raises.
+EmitDelta: TypeAlias = "Callable[[Delta], None]"
+
+
+@dataclass(slots=True, frozen=True)
+class ProviderSettings:
+    """One ``[providers.NAME]`` entry, checked by the core.
+
+    Args:
+        name: the entry's name.
+        kind: which plugin answers for it.
+        api_base: base address without a trailing slash, or ``""`` for the plugin's own default.
+        api_key: the key itself, or ``""``. Never log it, never put it into an error.
+        default_model: ``""`` for the plugin's own default.
+        models: the only models allowed, or empty for any.
+        timeout_secs: bounds connecting and the gap between two reads, not the whole call.
+        max_tokens: cap on the reply, or None for the provider's own.
+        context_window: tokens, or None if not known.
+        thinking: ``off``, ``adaptive``, a budget or an effort, or None for the plugin's default.
+        options: the plugin's own ``Settings`` with the entry's other keys, or None if the plugin has no such model.
+    """
+
+    name: str
+    kind: str
+    api_base: str = ""
+    api_key: str = field(default="", repr=False)
+    default_model: str = ""
+    models: tuple[str, ...] = ()
+    timeout_secs: float = 120.0
+    max_tokens: int | None = None
+    context_window: int | None = None
+    thinking: str | int | None = None
+    options: Any = None
+
+
+@dataclass(slots=True, frozen=True)
+class ToolSpec:
+    """A tool as the model sees it. ``parameters`` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class ModelRequest:
+    """One model call.
+
+    Args:
+        model: name on the provider's side.
+        system: system text, or ``""``.
+        messages: the conversation. Every tool call in it is answered. Messages are immutable, and an unchanged one is the
+            same object in the next request.
+        tools: sorted by name; the same tuple object while nothing changed.
+        max_tokens: cap on the reply, or None.
+        thinking: see :class:`ProviderSettings`.
+        cache: kept for the session and this provider; a place for bytes already made from messages. Using it is optional.
+    """
+
+    model: str
+    system: str
+    messages: Sequence[Message]
+    tools: tuple[ToolSpec, ...] = ()
+    max_tokens: int | None = None
+    thinking: str | int | None = None
+    cache: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True, frozen=True)
+class ModelReply:
+    """A finished reply: blocks in the order received, how it ended, what it cost if the service said so.
+
+    ``opaque`` holds items of the wire that have to be sent back as they came (encrypted reasoning, for instance).
+    """
+
+    content: tuple[Block, ...]
+    finish: Finish
+    usage: Usage | None = None
+    model: str | None = None
+    opaque: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class ModelInfo:
+    """A model that the service offers; sizes in tokens where it says them."""
+
+    id: str
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+
+
+class Provider(Protocol):
+    """A model service. One object serves every session that uses its entry, concurrently.
+
+    ``wire`` names the protocol spoken; ``default_model`` is used when the settings name none.
+
+    A provider may also have ``async models() -> list[ModelInfo]`` and ``async aclose() -> None``.
+    """
+
+    wire: str
+    default_model: str
+
+    async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
+        """Makes one call, passes on each piece through ``emit`` as it comes, and returns the whole reply.
+
+        It streams always, does not retry (the core does, knowing what was shown), and closes its connection when cancelled.
+
+        Raises:
+            ProviderError: one class per cause (see :mod:`openheim.errors`), with ``partial`` holding what had arrived.
+        """
+        ...

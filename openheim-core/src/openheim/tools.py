@@ -1,0 +1,248 @@
+"""What a tool implements, what it may ask of its turn, and ``tool``, which makes one from a typed function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload, runtime_checkable
+
+from openheim.errors import ToolError
+
+if TYPE_CHECKING:
+    from openheim.files import Files
+    from openheim.messages import ImageBlock, TextBlock
+
+__all__ = ("FunctionTool", "Replay", "Tool", "ToolKind", "ToolResult", "ToolsContext", "Turn", "tool", "tool_target")
+
+#: What a call does, for surfaces and rules; the values of the Agent Client Protocol's tool kinds.
+ToolKind: TypeAlias = Literal[
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+]
+
+#: What to do with a call whose outcome a crash left unknown: run it again, never, or ask.
+Replay: TypeAlias = Literal["safe", "never", "ask"]
+
+
+@dataclass(slots=True, frozen=True)
+class ToolResult:
+    """What a tool returns when plain text is not enough.
+
+    Args:
+        content: blocks for the model, text and images.
+        display: for surfaces only: ``diff`` (``path``, ``old``, ``new``), ``locations``, ``title``.
+    """
+
+    content: tuple[TextBlock | ImageBlock, ...]
+    display: Mapping[str, Any] | None = None
+
+
+class Turn(Protocol):
+    """What a running tool may ask of the turn that it belongs to."""
+
+    @property
+    def session_id(self) -> str: ...
+
+    @property
+    def cwd(self) -> Path:
+        """Directory that relative paths start from; inside the boundary."""
+        ...
+
+    @property
+    def roots(self) -> Sequence[Path]:
+        """The boundary: directories that tools may touch."""
+        ...
+
+    @property
+    def files(self) -> Files:
+        """Access to files that cannot leave the boundary."""
+        ...
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """Environment for child processes, without provider keys and whatever else looks like a secret."""
+        ...
+
+    @property
+    def cancelled(self) -> bool: ...
+
+    @property
+    def result_limit_bytes(self) -> int:
+        """Longer results are cut (head and tail are kept)."""
+        ...
+
+    def progress(self, text: str) -> None:
+        """Tells watchers how the call goes on."""
+        ...
+
+    async def ask(self, question: str) -> bool:
+        """Asks a person to allow something; False when nobody can be asked."""
+        ...
+
+
+@runtime_checkable
+class Tool(Protocol):
+    """A tool. Beside the members below it may have these, found by name:
+
+    - ``kind``: a :data:`ToolKind`, default ``other``;
+    - ``read_only``: default False. A tool that changes nothing is offered in plan mode and asked about less;
+    - ``replay``: a :data:`Replay`, default ``ask`` (``safe`` for a read-only tool);
+    - ``approval_scope``: ``tool`` (default) or ``arguments``: what "always allow" covers;
+    - ``target(arguments, turn) -> str | None``: what the call acts on, in one canonical spelling (a path, a command).
+      Permission rules match on it, and writing calls with the same target run one after the other.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """JSON Schema of an object. The core checks arguments against it before :meth:`run`."""
+        ...
+
+    async def run(self, arguments: dict[str, Any], turn: Turn) -> str | ToolResult:
+        """Does the work.
+
+        Args:
+            arguments: an object that fits ``parameters``; optional arguments given as null are left out.
+
+        Raises:
+            ToolError: the model gets its message as an error result. Any other exception gives an error result too.
+        """
+        ...
+
+
+@dataclass(slots=True, frozen=True)
+class ToolsContext:
+    """What a toolset may know when it is asked for its tools.
+
+    Args:
+        work_dir: the boundary of file access.
+        data_dir: where openheim keeps its own files.
+        allow_shell: whether the settings allow running commands.
+    """
+
+    work_dir: Path
+    data_dir: Path
+    allow_shell: bool = False
+
+
+class FunctionTool:
+    """A tool made from an async function; see :func:`tool`."""
+
+    def __init__(
+        self,
+        function: Callable[..., Awaitable[str | ToolResult]],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        kind: ToolKind = "other",
+        read_only: bool = False,
+        replay: Replay | None = None,
+        approval_scope: Literal["tool", "arguments"] = "tool",
+        target: Callable[[dict[str, Any], Turn], str | None] | None = None,
+    ) -> None:
+        if not inspect.iscoroutinefunction(function):
+            raise TypeError(f"@tool needs an async function, and {function.__qualname__} is none")
+        self.function = function
+        self.name = name or function.__name__
+        self.description = description if description is not None else inspect.cleandoc(function.__doc__ or "")
+        self.kind = kind
+        self.read_only = read_only
+        self.replay: Replay = replay or ("safe" if read_only else "ask")
+        self.approval_scope = approval_scope
+        self._parameters = parameters
+        self._target = target
+        self._model: Any = None
+        self._takes_turn = "turn" in inspect.signature(function).parameters
+
+    def __repr__(self) -> str:
+        return f"FunctionTool({self.name!r})"
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> str | ToolResult:
+        """Calls the function itself, as if it were not a tool."""
+        return await self.function(*args, **kwargs)
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The schema given, or the one of the function's signature (made when first needed: it takes pydantic)."""
+        if self._parameters is None:
+            from openheim._signatures import parameters_schema
+
+            self._parameters = parameters_schema(self._arguments_model())
+        return self._parameters
+
+    def _arguments_model(self) -> Any:
+        if self._model is None:
+            from openheim._signatures import arguments_model
+
+            self._model = arguments_model(self.function)
+        return self._model
+
+    def target(self, arguments: dict[str, Any], turn: Turn) -> str | None:
+        """See :class:`Tool`. Without a function of its own: the first required argument, if that is text."""
+        if self._target is not None:
+            return self._target(arguments, turn)
+        required = self.parameters.get("required") or ()
+        value = arguments.get(required[0]) if required else None
+        return value if isinstance(value, str) else None
+
+    async def run(self, arguments: dict[str, Any], turn: Turn) -> str | ToolResult:
+        if self._parameters is None or self._model is not None:
+            from openheim._signatures import validated_arguments
+
+            arguments = validated_arguments(self._arguments_model(), arguments)
+        if self._takes_turn:
+            return await self.function(**arguments, turn=turn)
+        return await self.function(**arguments)
+
+
+@overload
+def tool(function: Callable[..., Awaitable[str | ToolResult]], /) -> FunctionTool: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    kind: ToolKind = "other",
+    read_only: bool = False,
+    replay: Replay | None = None,
+    approval_scope: Literal["tool", "arguments"] = "tool",
+    target: Callable[[dict[str, Any], Turn], str | None] | None = None,
+) -> Callable[[Callable[..., Awaitable[str | ToolResult]]], FunctionTool]: ...
+
+
+def tool(function: Any = None, /, **options: Any) -> Any:
+    """Makes a :class:`Tool` from an async function.
+
+    The schema comes from the signature (``Annotated[str, "what it is"]`` describes an argument), the description from the
+    docstring. A parameter named ``turn`` is given the :class:`Turn` and is no argument for the model. With ``parameters``
+    the schema is taken as given, and the function gets the arguments that fit it as keywords.
+
+    Raises:
+        TypeError: the function is not async, or a parameter has no type annotation.
+    """
+    if function is not None:
+        return FunctionTool(function)
+    return lambda decorated: FunctionTool(decorated, **options)
+
+
+def tool_target(candidate: Tool, arguments: dict[str, Any], turn: Turn) -> str | None:
+    """What a call acts on (see :class:`Tool`), or None if the tool does not say, or fails to."""
+    target = getattr(candidate, "target", None)
+    if target is None:
+        return None
+    try:
+        value = target(arguments, turn)
+    except ToolError:
+        # A path outside the boundary, for instance: running the call will say so.
+        return None
+    return value if isinstance(value, str) else None
