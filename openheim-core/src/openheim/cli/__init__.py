@@ -1,0 +1,53 @@
+"""The ``openheim`` command.
+
+What a command imports is its start-up time, so this module imports nothing but the interpreter's own, ``--version`` is
+answered before anything else is loaded, and each subcommand's module is imported only when that subcommand runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+__all__ = ("main",)
+
+
+def main() -> NoReturn:
+    """Runs the command line and exits with its code (``docs/reference/exit-codes.md``)."""
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
+        from openheim import __version__
+
+        print(f"openheim {__version__}")
+        code = 0
+    else:
+        code = _run(arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = 141
+    if code == 141:
+        # The reader is gone. Without this, the interpreter would complain about it on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    import signal
+
+    from openheim.cli.failures import report_failure
+
+    def terminated(_signal: int, _frame: object) -> NoReturn:
+        sys.exit(143)
+
+    # Until a command installs its own handling, SIGTERM ends the process with the code that scripts expect.
+    signal.signal(signal.SIGTERM, terminated)
+    try:
+        from openheim.cli.app import run_command
+
+        return run_command(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+    except BaseException as err:
+        return report_failure(err)

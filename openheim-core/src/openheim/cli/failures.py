@@ -1,0 +1,62 @@
+"""How a failed command ends: one line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+from openheim.cli import options
+from openheim.errors import (
+    ConfigError,
+    OpenheimError,
+    PluginError,
+    ProviderError,
+    SessionBusyError,
+    SessionLockedError,
+    UsageError,
+)
+
+__all__ = ("exit_code_of", "report_failure", "warn")
+
+
+def exit_code_of(err: BaseException) -> int:
+    """The exit code that an error ends a command with."""
+    match err:
+        case KeyboardInterrupt():
+            return 130
+        case BrokenPipeError():
+            return 141
+        case UsageError() | ConfigError() | PluginError():
+            return 2
+        case SessionBusyError() | SessionLockedError():
+            return 75
+        case ProviderError() if err.retryable:
+            return 75
+        case _:
+            return 1
+
+
+def report_failure(err: BaseException) -> int:
+    """Prints what went wrong, once, and returns the exit code. Interrupts and broken pipes say nothing."""
+    code = exit_code_of(err)
+    if isinstance(err, KeyboardInterrupt | BrokenPipeError):
+        return code
+    if options.current().debug:
+        import traceback
+
+        traceback.print_exception(err)
+    if isinstance(err, OpenheimError):
+        line = f"error: {err}"
+    else:
+        line = f"error: {type(err).__name__}: {err} (this is a fault in openheim or a plugin; --debug shows where)"
+    print(one_line(line), file=sys.stderr)
+    return code
+
+
+def warn(text: str) -> None:
+    """One line on stderr that starts with ``warning:``."""
+    print(one_line(f"warning: {text}"), file=sys.stderr)
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and control characters, so that one message is one line whatever it quotes."""
+    return "".join(character if character.isprintable() else " " for character in " ".join(text.split()))
