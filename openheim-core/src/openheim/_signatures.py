@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from openheim.errors import ToolError
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def arguments_model(function: Callable[..., Any]) -> type[BaseModel]:

@@ -1,0 +1,1 @@
+"""Settings: where they are, how they are read, checked and changed."""

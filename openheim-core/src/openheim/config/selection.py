@@ -1,0 +1,179 @@
+"""Which provider and model a session uses.
+
+In this order: the one named, the config's default, the first key found in the environment, the demo provider.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openheim.errors import ConfigError
+from openheim.providers import ProviderSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openheim.config.models import Config, ProviderEntry
+
+__all__ = ("KEY_VARIABLES", "Selection", "provider_names", "resolve_entry", "select_provider")
+
+#: Kinds that a key in the environment is enough for, in the order in which they are looked for.
+KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY"}
+
+_DEMO_NOTICE = (
+    "no provider is configured and no key was found, so the demo provider answers (it is no language model); "
+    "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or run openheim init"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A provider entry, the model asked for (``""`` for the provider's default) and a notice for the user, if any."""
+
+    settings: ProviderSettings
+    options: Mapping[str, Any]
+    model: str
+    notice: str = ""
+
+
+def provider_names(config: Config) -> list[str]:
+    """Names that ``--provider`` may take: the entries, and kinds that need none."""
+    return sorted({*config.providers, *KEY_VARIABLES, "demo"})
+
+
+def select_provider(
+    config: Config,
+    *,
+    provider: str | None = None,
+    model: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Selection:
+    """Picks provider and model.
+
+    Raises:
+        ConfigError: unknown provider or model (the closest names are given), or an entry that cannot be used.
+    """
+    env = os.environ if environment is None else environment
+    if provider is not None:
+        return _checked(config, _existing(config, provider), model, env)
+    if model is not None:
+        return _by_model(config, model, env)
+    name, notice = _default_name(config, env)
+    return replace(_checked(config, name, None, env), notice=notice)
+
+
+def _default_name(config: Config, env: Mapping[str, str]) -> tuple[str, str]:
+    if config.default_provider is not None:
+        return _existing(config, config.default_provider, "default_provider names "), ""
+    if len(config.providers) == 1:
+        return next(iter(config.providers)), ""
+    if config.providers:
+        raise ConfigError(
+            f"several providers are configured ({', '.join(sorted(config.providers))}) and none is the default",
+            hint="set default_provider in the config, or pass --provider",
+        )
+    for kind, variable in KEY_VARIABLES.items():
+        if env.get(variable):
+            return kind, ""
+    return "demo", _DEMO_NOTICE
+
+
+def _existing(config: Config, name: str, lead: str = "") -> str:
+    if name in config.providers or name in KEY_VARIABLES or name == "demo":
+        return name
+    names = provider_names(config)
+    close = get_close_matches(name, names, 2) or names
+    raise ConfigError(f"{lead}unknown provider {name!r}", hint=f"there are: {', '.join(close)}")
+
+
+def _by_model(config: Config, model: str, env: Mapping[str, str]) -> Selection:
+    for name in sorted(config.providers):
+        entry = config.providers[name]
+        if model in entry.models or model == entry.default_model:
+            return _checked(config, name, model, env)
+    name, notice = _default_name(config, env)
+    default = config.providers.get(name)
+    if default is None or not default.models:
+        return replace(_checked(config, name, model, env), notice=notice)
+    known = sorted({known for entry in config.providers.values() for known in entry.models})
+    raise _unknown_model(model, known)
+
+
+def _checked(config: Config, name: str, model: str | None, env: Mapping[str, str]) -> Selection:
+    settings, options = resolve_entry(config, name, env)
+    if model is not None and settings.models and model not in settings.models:
+        raise _unknown_model(model, settings.models, f" of provider {name!r}")
+    return Selection(settings, options, model if model is not None else settings.default_model)
+
+
+def _unknown_model(model: str, known: Any, where: str = "") -> ConfigError:
+    close = get_close_matches(model, list(known), 3) or list(known)[:5]
+    return ConfigError(f"unknown model {model!r}{where}", hint=f"there are: {', '.join(close)}")
+
+
+def resolve_entry(
+    config: Config, name: str, environment: Mapping[str, str]
+) -> tuple[ProviderSettings, Mapping[str, Any]]:
+    """One provider entry, checked, with its key; and the keys that belong to the plugin.
+
+    Raises:
+        ConfigError: the address is not usable, plain http would carry a key, the default model is not allowed, or the
+            key file cannot be read.
+    """
+    from openheim.config.models import ProviderEntry
+
+    entry = config.providers.get(name) or ProviderEntry.model_validate({})
+    kind = entry.kind or (name if name in KEY_VARIABLES or name == "demo" else "openai_compatible")
+    where = f"provider {name!r}"
+    base = (entry.api_base or "").rstrip("/")
+    if entry.api_base is not None and not base.startswith(("http://", "https://")):
+        raise ConfigError(f"api_base of {where} must start with http:// or https://", hint="correct it in the config")
+    key = _key(entry, kind, where, environment)
+    if key and base.startswith("http://"):
+        raise ConfigError(
+            f"{where} would send its key over plain http, in clear",
+            hint="use an https address, or leave the key out for a local server",
+        )
+    if entry.models and entry.default_model is not None and entry.default_model not in entry.models:
+        raise ConfigError(
+            f"default_model {entry.default_model!r} of {where} is not among its models",
+            hint=f"choose one of {', '.join(entry.models)}",
+        )
+    default_model = entry.default_model or (entry.models[0] if entry.models else "")
+    settings = ProviderSettings(
+        name=name,
+        kind=kind,
+        api_base=base,
+        api_key=key,
+        default_model=default_model,
+        models=entry.models,
+        timeout_secs=entry.timeout_secs,
+        max_tokens=entry.max_tokens,
+        context_window=entry.context_window,
+        thinking=entry.thinking,
+    )
+    return settings, entry.model_extra or {}
+
+
+def _key(entry: ProviderEntry, kind: str, where: str, env: Mapping[str, str]) -> str:
+    variable = entry.env_var
+    if variable is None and entry.api_base is None:
+        # A vendor's key goes to the vendor's own address only, unless the entry asks for it by name.
+        variable = KEY_VARIABLES.get(kind)
+    if variable and env.get(variable, "").strip():
+        return env[variable].strip()
+    if entry.api_key is not None and entry.api_key.get_secret_value().strip():
+        return entry.api_key.get_secret_value().strip()
+    if entry.api_key_file:
+        try:
+            return Path(entry.api_key_file).expanduser().read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as err:
+            reason = err.strerror if isinstance(err, OSError) else "not UTF-8"
+            raise ConfigError(
+                f"cannot read api_key_file of {where}: {reason}", hint="check path and permissions"
+            ) from err
+    return ""
