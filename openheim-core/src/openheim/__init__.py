@@ -1,7 +1,7 @@
 """openheim: an agent runtime for many model providers, built from plugins.
 
-What is exported here is the public interface, for programs that embed openheim and for plugins alike. Names are imported
-when first used, so that ``import openheim`` costs next to nothing.
+What is exported here is the public interface, for programs that embed openheim and for plugins alike. Names are
+imported when first used, so that ``import openheim`` costs next to nothing.
 """
 
 from __future__ import annotations

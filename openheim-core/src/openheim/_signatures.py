@@ -1,4 +1,4 @@
-"""Schemas and argument checks of typed functions, by pydantic. Imported when the first such tool is asked for its schema."""
+"""Schemas and argument checks of typed functions, by pydantic; imported when such a tool is first asked for its schema."""
 
 from __future__ import annotations
 

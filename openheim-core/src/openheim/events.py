@@ -1,9 +1,9 @@
 """What a turn tells its watchers.
 
 Every event carries ``seq``, which grows within its session (also across restarts) and is stamped by the session's
-stream. Order inside one iteration: :class:`IterationStart`, :class:`ContextTrimmed` (if anything was left out), deltas as
-they arrive, :class:`MessageAppended` (assistant), :class:`UsageReported`, every :class:`ToolCallRequested`, then
-:class:`ToolUpdate` and :class:`ToolResultReady` as the calls go on (in any order among calls), and
+stream. Order inside one iteration: :class:`IterationStart`, :class:`ContextTrimmed` (if anything was left out),
+deltas as they arrive, :class:`MessageAppended` (assistant), :class:`UsageReported`, every :class:`ToolCallRequested`,
+then :class:`ToolUpdate` and :class:`ToolResultReady` as the calls go on (in any order among calls), and
 :class:`MessageAppended` (tool) in call order. :class:`TurnFinished` is the last.
 
 Deltas are made by the thousand, so these are plain slotted classes, built without validation. They are treated as

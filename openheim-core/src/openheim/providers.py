@@ -64,12 +64,13 @@ class ModelRequest:
     Args:
         model: name on the provider's side.
         system: system text, or ``""``.
-        messages: the conversation. Every tool call in it is answered. Messages are immutable, and an unchanged one is the
-            same object in the next request.
+        messages: the conversation. Every tool call in it is answered. Messages are immutable, and an unchanged one is
+            the same object in the next request.
         tools: sorted by name; the same tuple object while nothing changed.
         max_tokens: cap on the reply, or None.
         thinking: see :class:`ProviderSettings`.
-        cache: kept for the session and this provider; a place for bytes already made from messages. Using it is optional.
+        cache: kept for the session and this provider; a place for bytes already made from messages. Using it is
+            optional.
     """
 
     model: str
@@ -118,7 +119,8 @@ class Provider(Protocol):
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call, passes on each piece through ``emit`` as it comes, and returns the whole reply.
 
-        It streams always, does not retry (the core does, knowing what was shown), and closes its connection when cancelled.
+        It streams always, does not retry (the core does, knowing what was shown), and closes its connection when
+        cancelled.
 
         Raises:
             ProviderError: one class per cause (see :mod:`openheim.errors`), with ``partial`` holding what had arrived.

@@ -224,9 +224,9 @@ def tool(
 def tool(function: Any = None, /, **options: Any) -> Any:
     """Makes a :class:`Tool` from an async function.
 
-    The schema comes from the signature (``Annotated[str, "what it is"]`` describes an argument), the description from the
-    docstring. A parameter named ``turn`` is given the :class:`Turn` and is no argument for the model. With ``parameters``
-    the schema is taken as given, and the function gets the arguments that fit it as keywords.
+    The schema comes from the signature (``Annotated[str, "what it is"]`` describes an argument), the description from
+    the docstring. A parameter named ``turn`` is given the :class:`Turn` and is no argument for the model. With
+    ``parameters`` the schema is taken as given, and the function gets the arguments that fit it as keywords.
 
     Raises:
         TypeError: the function is not async, or a parameter has no type annotation.

@@ -1,0 +1,1 @@
+"""The agent loop: call the model, run its tools, repeat."""

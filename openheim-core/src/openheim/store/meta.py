@@ -1,0 +1,126 @@
+"""A session's metadata: ``{uuid}.json``, one JSON object with the single key ``meta``, rewritten as a whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from openheim.errors import StorageError
+from openheim.messages import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ("FORMAT", "SessionMeta", "read_meta", "title_of", "write_meta")
+
+FORMAT = 1
+
+#: Characters of the first message that make the title.
+TITLE_CHARACTERS = 80
+
+
+@dataclass(slots=True)
+class SessionMeta:
+    """Times are RFC 3339 in UTC; ``context_usage`` is what the latest model call reported."""
+
+    id: str
+    created_at: str
+    updated_at: str
+    title: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    skills: list[str] = field(default_factory=list)
+    cwd: str | None = None
+    mode: str = "default"
+    context_usage: Usage | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self, *, full: bool = False) -> dict[str, Any]:
+        """The fields that every reader knows; with ``full`` also those of this format."""
+        shown: dict[str, Any] = {
+            "id": self.id,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+            "title": self.title,
+            "model": self.model,
+            "provider": self.provider,
+            "skills": self.skills,
+            "cwd": self.cwd,
+        }
+        if self.context_usage is not None:
+            shown["context_usage"] = self.context_usage.to_dict()
+        if full:
+            shown |= {"format": FORMAT, "mode": self.mode} | self.extra
+        return shown
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> SessionMeta:
+        """Reads what :meth:`to_dict` wrote, and what older versions did; unknown keys are kept.
+
+        Raises:
+            ValueError: there is no id.
+        """
+        identity = raw.get("id")
+        if not isinstance(identity, str) or not identity:
+            raise ValueError("the metadata has no id")
+
+        def text(key: str) -> str | None:
+            value = raw.get(key)
+            return value if isinstance(value, str) else None
+
+        skills = raw.get("skills")
+        usage = raw.get("context_usage")
+        known = {*cls.__slots__, "format"} - {"extra"}
+        return cls(
+            id=identity,
+            created_at=text("created_at") or "",
+            updated_at=text("updated_at") or "",
+            title=text("title"),
+            model=text("model"),
+            provider=text("provider"),
+            skills=[skill for skill in skills if isinstance(skill, str)] if isinstance(skills, list) else [],
+            cwd=text("cwd"),
+            mode=text("mode") or "default",
+            context_usage=Usage.from_dict(usage) if isinstance(usage, dict) else None,
+            extra={key: value for key, value in raw.items() if key not in known},
+        )
+
+
+def title_of(text: str) -> str | None:
+    """The title that a first message gives: its first characters, on one line; None if it has no text."""
+    line = " ".join(text[: TITLE_CHARACTERS * 8].split())
+    return line[:TITLE_CHARACTERS] or None
+
+
+def read_meta(path: Path) -> SessionMeta | None:
+    """The metadata in ``path``, or None if there is none that can be read."""
+    try:
+        return SessionMeta.from_dict(json.loads(path.read_bytes())["meta"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_meta(path: Path, meta: SessionMeta) -> None:
+    """Replaces the file in one step: readers see the old or the new, never a part.
+
+    Raises:
+        StorageError: it cannot be written; the old file is untouched.
+    """
+    text = json.dumps({"meta": meta.to_dict(full=True)}, indent=2, ensure_ascii=True)
+    name = ""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{meta.id}.", suffix=".tmp", dir=path.parent)
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(text + "\n")
+        os.replace(name, path)
+    except OSError as err:
+        if name:
+            try:
+                os.unlink(name)
+            except OSError:
+                pass
+        raise StorageError(f"cannot write {path}: {err.strerror}", hint="check free space and permissions") from err
