@@ -1,0 +1,44 @@
+"""What holds for every test: asyncio as backend, a fresh home folder, no keys, and the code of this checkout."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PACKAGES = ("openheim", "openheim_provider_openai", "openheim_provider_demo", "openheim_tools_fs")
+PRIVATE = re.compile(r"^OPENHEIM_|_API_KEY$")
+
+
+def pytest_configure() -> None:
+    # Child processes start as they do for users: from byte code. Without it each of them compiles the sources anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for package in PACKAGES:
+        # `pip install '.[all]'` in the environment of the tests replaces its editable members by copies, silently.
+        spec = find_spec(package)
+        if spec is None or spec.origin is None:
+            continue  # A smaller install is tested on purpose; what needs the missing package says so.
+        if not Path(spec.origin).resolve().is_relative_to(CHECKOUT):
+            raise pytest.UsageError(
+                f"{package} is imported from {spec.origin}, which is not this checkout, so its code would not be "
+                "tested. Run in the root of the checkout: pip install -r tests/requirements.txt"
+            )
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh ``OPENHEIM_HOME``, which is returned, and nothing of the caller's settings or keys."""
+    for name in [name for name in os.environ if PRIVATE.search(name)]:
+        monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home") / "openheim"
+    monkeypatch.setenv("OPENHEIM_HOME", str(home))
+    return home
