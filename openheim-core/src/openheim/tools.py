@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload, runtime_checkable
 
@@ -237,13 +238,15 @@ def tool(function: Any = None, /, **options: Any) -> Any:
 
 
 def tool_target(candidate: Tool, arguments: dict[str, Any], turn: Turn) -> str | None:
-    """What a call acts on (see :class:`Tool`), or None if the tool does not say, or fails to."""
+    """What a call acts on (see :class:`Tool`), or None if the tool does not say or fails to. It may block briefly."""
     target = getattr(candidate, "target", None)
     if target is None:
         return None
     try:
         value = target(arguments, turn)
-    except ToolError:
+    except Exception as err:
         # A path outside the boundary, for instance: running the call will say so.
+        if not isinstance(err, ToolError):
+            logging.getLogger(__name__).warning("tool %s cannot say what it acts on: %r", candidate.name, err)
         return None
     return value if isinstance(value, str) else None

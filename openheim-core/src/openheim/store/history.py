@@ -2,7 +2,7 @@
 
 A line is a message, or a record (an object with the key ``record``) that says something else about the session. Readers
 skip what they do not know, and nothing is ever rewritten. What an ``append`` returned from is in the kernel's hands and
-survives the death of this process; :meth:`SessionLog.sync` makes it survive the machine's.
+survives the death of this process; :meth:`SessionLog.prepare_sync` makes it survive the machine's.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Any
 from openheim._jsontext import dump_bytes
 from openheim.errors import SessionNotFoundError, StorageError
 from openheim.messages import Message, message_from_stored, message_to_stored
-from openheim.store.meta import SessionMeta, read_meta, write_meta
+from openheim.store.meta import SessionMeta, meta_text, read_meta, write_meta
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 __all__ = ("HistoryStore", "SessionLog", "StoredSession")
+
+# Not every system has fdatasync; fsync does the same and more.
+_datasync = getattr(os, "fdatasync", os.fsync)
 
 _SESSION_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -97,13 +100,25 @@ class SessionLog:
         size = os.fstat(descriptor).st_size
         return b"\n" if size and os.pread(descriptor, 1, size - 1) != b"\n" else b""
 
-    def sync(self) -> None:
-        """Waits until what was appended is on the disk. Blocks: call it in a thread."""
-        if self._descriptor is not None:
+    def prepare_sync(self) -> Callable[[], None]:
+        """A function that waits until what was appended so far is on the disk; to be called in another thread.
+
+        It has a descriptor of its own, so that closing this log meanwhile does no harm. It raises
+        :class:`~openheim.errors.StorageError` if the disk refuses.
+        """
+        if self._descriptor is None:
+            return lambda: None
+        descriptor = os.dup(self._descriptor)
+
+        def sync() -> None:
             try:
-                os.fdatasync(self._descriptor)
+                _datasync(descriptor)
             except OSError as err:
                 raise StorageError(f"cannot sync {self.path}: {err.strerror}", hint="check the disk") from err
+            finally:
+                os.close(descriptor)
+
+        return sync
 
     def close(self) -> None:
         """Lets go of the descriptor; the next append opens it again."""
@@ -150,7 +165,12 @@ class HistoryStore:
 
     def write_meta(self, meta: SessionMeta) -> None:
         """Raises :class:`StorageError` if it cannot be written."""
-        write_meta(self.meta_path(meta.id), meta)
+        write_meta(self.meta_path(meta.id), meta_text(meta))
+
+    def prepare_meta(self, meta: SessionMeta) -> Callable[[], None]:
+        """A function that writes the metadata as it is now; to be called in another thread. Raises as above."""
+        path, text = self.meta_path(meta.id), meta_text(meta)
+        return lambda: write_meta(path, text)
 
     def load(self, session_id: str) -> StoredSession:
         """Reads a session. A line that cannot be read is skipped with a warning and never hides the others.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ("FORMAT", "SessionMeta", "read_meta", "title_of", "write_meta")
+__all__ = ("FORMAT", "SessionMeta", "meta_text", "read_meta", "title_of", "write_meta")
 
 FORMAT = 1
 
@@ -91,9 +91,8 @@ class SessionMeta:
 
 
 def title_of(text: str) -> str | None:
-    """The title that a first message gives: its first characters, on one line; None if it has no text."""
-    line = " ".join(text[: TITLE_CHARACTERS * 8].split())
-    return line[:TITLE_CHARACTERS] or None
+    """The title that a first message gives: its first characters; None if it has no text."""
+    return text.strip()[:TITLE_CHARACTERS] or None
 
 
 def read_meta(path: Path) -> SessionMeta | None:
@@ -104,18 +103,22 @@ def read_meta(path: Path) -> SessionMeta | None:
         return None
 
 
-def write_meta(path: Path, meta: SessionMeta) -> None:
+def meta_text(meta: SessionMeta) -> str:
+    """What the file holds."""
+    return json.dumps({"meta": meta.to_dict(full=True)}, indent=2, ensure_ascii=True) + "\n"
+
+
+def write_meta(path: Path, text: str) -> None:
     """Replaces the file in one step: readers see the old or the new, never a part.
 
     Raises:
         StorageError: it cannot be written; the old file is untouched.
     """
-    text = json.dumps({"meta": meta.to_dict(full=True)}, indent=2, ensure_ascii=True)
     name = ""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{meta.id}.", suffix=".tmp", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=".tmp", dir=path.parent)
         with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(text + "\n")
+            file.write(text)
         os.replace(name, path)
     except OSError as err:
         if name:

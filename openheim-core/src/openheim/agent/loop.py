@@ -1,0 +1,322 @@
+"""One turn: call the model, run the tools that it asks for, and again, until it is done.
+
+``docs/explanation/agent-loop.md`` describes order of events, stop reasons and cancelling.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+import anyio.lowlevel
+
+from openheim.agent.calls import CallContext, CallRun, announce_calls, prepare_calls, run_calls, settle
+from openheim.errors import OpenheimError, ProviderError, ServerError
+from openheim.events import IterationStart, Notice, RetryScheduled, TextDelta, ThinkingDelta, UsageReported
+from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
+from openheim.providers import ModelRequest
+from openheim.retry import RetryPolicy, with_retries
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from openheim.agent.steps import Steps
+    from openheim.agent.toolbox import Toolbox
+    from openheim.agent.turn import ToolEnvironment
+    from openheim.events import Delta, Event
+    from openheim.gates import Decision, ToolCall
+    from openheim.messages import Block, Finish, Message, Role, StopReason
+    from openheim.providers import ModelReply, Provider
+
+__all__ = ("LoopSettings", "TurnHistory", "TurnLoop", "TurnOutcome")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, frozen=True)
+class LoopSettings:
+    """What stays the same during a turn.
+
+    Args:
+        cache: the provider's place for bytes made from this session's messages.
+    """
+
+    provider: Provider
+    provider_name: str
+    model: str
+    system: str
+    toolbox: Toolbox
+    environment: ToolEnvironment
+    steps: Steps
+    max_iterations: int = 10
+    max_tokens: int | None = None
+    thinking: str | int | None = None
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    cache: dict[str, Any] = field(default_factory=dict)
+
+
+class TurnHistory(Protocol):
+    """The loop's view of the session's messages; the session provides one.
+
+    ``view`` is what requests are made from. :meth:`store` adds a message to it and puts it on disk as far as that
+    works, and :meth:`acknowledge` tells watchers about those that are there.
+    """
+
+    view: list[Message]
+
+    def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message: ...
+
+    def acknowledge(self) -> None: ...
+
+    def unique_call_id(self, wanted: str) -> str:
+        """An id that no earlier call of the session had: the one wanted, if that is free and not blank."""
+        ...
+
+
+@dataclass(slots=True)
+class TurnOutcome:
+    """How a turn ended.
+
+    Args:
+        stop_reason: None when ``error`` ended it.
+        text: text of the last reply.
+        iterations: model calls made.
+        usage: summed over the turn.
+        denied: tool and reason of each call that was denied.
+    """
+
+    stop_reason: StopReason | None = None
+    text: str = ""
+    iterations: int = 0
+    usage: Usage = field(default_factory=Usage)
+    denied: list[dict[str, str]] = field(default_factory=list)
+    error: OpenheimError | None = None
+
+
+class TurnLoop:
+    """Runs one turn. :meth:`cancel` may be called from any task of the same event loop, at any time."""
+
+    def __init__(
+        self,
+        settings: LoopSettings,
+        history: TurnHistory,
+        *,
+        publish: Callable[[Event], None],
+        decide: Callable[[ToolCall], Awaitable[Decision]],
+        ask: Callable[[ToolUseBlock, str], Awaitable[bool]],
+    ) -> None:
+        self.settings = settings
+        self.history = history
+        self.publish = publish
+        self.cancelled = False
+        #: Deltas of the reply that is being received.
+        self.pieces: list[Delta] = []
+        self._outcome = TurnOutcome()
+        self._runs: list[CallRun] = []
+        self._stored_runs = 0
+        self._scope = anyio.CancelScope()
+        self._calls = CallContext(
+            toolbox=settings.toolbox,
+            environment=settings.environment,
+            steps=settings.steps,
+            publish=publish,
+            decide=decide,
+            ask=ask,
+            is_cancelled=lambda: self.cancelled,
+            on_settled=self._store_settled,
+        )
+
+    def cancel(self) -> None:
+        """Ends the turn as soon as possible. What was finished is kept, and the history stays valid."""
+        self.cancelled = True
+        self._scope.cancel()
+
+    async def run(self) -> TurnOutcome:
+        """Runs the turn to its end; failures of the provider are in the outcome, not raised."""
+        outcome = self._outcome
+        try:
+            with self._scope:
+                outcome.stop_reason = await self._iterate()
+        except anyio.get_cancelled_exc_class():
+            # The caller itself is being cancelled.
+            self.cancelled = True
+            self._settle_cancelled()
+            raise
+        except ProviderError as err:
+            self._store_partial(err.partial, "error")
+            outcome.error = err
+        except OpenheimError as err:
+            outcome.error = err
+        if self._scope.cancelled_caught:
+            self._settle_cancelled()
+        if self.cancelled and outcome.error is None and outcome.stop_reason in (None, "max_turn_requests"):
+            outcome.stop_reason = "cancelled"
+        return outcome
+
+    async def _iterate(self) -> StopReason:
+        outcome = self._outcome
+        for iteration in range(1, self.settings.max_iterations + 1):
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            outcome.iterations = iteration
+            self.publish(IterationStart(iteration))
+            reply = await self._call_model(iteration)
+            message = self._store_reply(reply)
+            if reply.usage is not None:
+                outcome.usage = outcome.usage + reply.usage
+                self.publish(UsageReported(reply.usage))
+            calls = message.tool_uses if message is not None else ()
+            if calls:
+                await self._run_tools(calls, reply.finish)
+            if reply.finish == "paused" or (calls and reply.finish != "refusal"):
+                continue
+            return self._stop_reason(reply.finish, message)
+        return "max_turn_requests"
+
+    def _stop_reason(self, finish: Finish, message: Message | None) -> StopReason:
+        if finish == "refusal":
+            return "refusal"
+        if finish == "max_tokens":
+            return "max_tokens"
+        if message is None or not message.text.strip():
+            self.publish(Notice("warning", "the model ended its reply without any text"))
+        elif finish == "other":
+            _log.debug("the reply ended for a reason that is not known; taken as its end")
+        return "end_turn"
+
+    # --- the model ---
+
+    async def _call_model(self, iteration: int) -> ModelReply:
+        settings = self.settings
+        self.pieces = pieces = []
+        publish = self.publish
+
+        def emit(delta: Delta) -> None:
+            pieces.append(delta)
+            publish(delta)
+
+        request = ModelRequest(
+            model=settings.model,
+            system=settings.system,
+            messages=self.history.view,
+            tools=settings.toolbox.specs,
+            max_tokens=settings.max_tokens,
+            thinking=settings.thinking,
+            cache=settings.cache,
+        )
+        return await with_retries(
+            lambda: settings.steps.run("model", str(iteration), lambda: self._generate(request, emit), "safe"),
+            shown=lambda: bool(pieces),
+            on_retry=lambda attempt, delay, err: publish(RetryScheduled(attempt, delay, str(err))),
+            policy=settings.retry,
+            random=settings.steps.random,
+        )
+
+    async def _generate(self, request: ModelRequest, emit: Callable[[Delta], None]) -> ModelReply:
+        try:
+            return await self.settings.provider.generate(request, emit)
+        except OpenheimError:
+            raise
+        except Exception as err:
+            _log.debug("the provider failed", exc_info=err)
+            name = self.settings.provider_name
+            raise ServerError(
+                f"provider {name!r} failed: {type(err).__name__}: {err}",
+                hint="this is a fault in its plugin; --debug --log-level debug shows where",
+                retryable=False,
+            ) from err
+
+    def _store_reply(self, reply: ModelReply) -> Message | None:
+        self.pieces = []
+        content = tuple(
+            replace(block, id=self.history.unique_call_id(block.id)) if isinstance(block, ToolUseBlock) else block
+            for block in reply.content
+            if not (isinstance(block, TextBlock) and not block.text)
+        )
+        if not content:
+            return None
+        message = self._store(
+            content, usage=reply.usage, stop_reason=reply.finish, model=reply.model, opaque=reply.opaque
+        )
+        if message.text:
+            self._outcome.text = message.text
+        return message
+
+    def _store_partial(self, partial: Sequence[Block], stop_reason: str) -> None:
+        """Keeps what had arrived of a reply that was cut: text and thinking; a call cut half-way is nothing to keep."""
+        kept = [block for block in partial if isinstance(block, TextBlock | ThinkingBlock)] or _joined(self.pieces)
+        self.pieces = []
+        if any(isinstance(block, TextBlock) and block.text.strip() for block in kept):
+            message = self._store(kept, stop_reason=stop_reason)
+            self._outcome.text = message.text
+
+    def _store(self, content: Sequence[Block], *, model: str | None = None, **details: Any) -> Message:
+        settings = self.settings
+        message = self.history.store(
+            "assistant",
+            content,
+            provider=settings.provider_name,
+            model=model or settings.model,
+            wire=settings.provider.wire,
+            **details,
+        )
+        self.history.acknowledge()
+        return message
+
+    # --- the tools ---
+
+    async def _run_tools(self, calls: Sequence[ToolUseBlock], finish: Finish) -> None:
+        self._runs = runs = prepare_calls(calls, self.settings.toolbox, cut=finish == "max_tokens")
+        self._stored_runs = 0
+        announce_calls(runs, self.publish)
+        if finish == "refusal":
+            for run in runs:
+                run.problem = "the model refused to go on, so the call was not run"
+        await run_calls(runs, self._calls)
+        self._finish_runs("the tool was cancelled")
+
+    def _store_settled(self) -> None:
+        """Puts results on disk as soon as all earlier ones are there; watchers are told when all are."""
+        while self._stored_runs < len(self._runs):
+            result = self._runs[self._stored_runs].result
+            if result is None:
+                break
+            self.history.store("tool", (result,))
+            self._stored_runs += 1
+
+    def _finish_runs(self, reason: str) -> None:
+        for run in self._runs:
+            if run.result is None:
+                settle(run, self._calls, f"Error: {reason}", is_error=True)
+            if run.denied is not None:
+                self._outcome.denied.append({"tool": run.block.name, "reason": run.denied})
+        self._runs = []
+        self.history.acknowledge()
+
+    def _settle_cancelled(self) -> None:
+        if self._runs:
+            self._finish_runs("cancelled by the user")
+        self._store_partial((), "cancelled")
+
+
+def _joined(pieces: Sequence[Delta]) -> list[TextBlock | ThinkingBlock]:
+    """Text and thinking of the deltas, neighbours of one kind joined."""
+    blocks: list[TextBlock | ThinkingBlock] = []
+    kind: type | None = None
+    texts: list[str] = []
+
+    def close() -> None:
+        if texts:
+            text = "".join(texts)
+            blocks.append(TextBlock(text) if kind is TextDelta else ThinkingBlock(text))
+            texts.clear()
+
+    for piece in pieces:
+        if isinstance(piece, TextDelta | ThinkingDelta):
+            if type(piece) is not kind:
+                close()
+                kind = type(piece)
+            texts.append(piece.text)
+    close()
+    return blocks

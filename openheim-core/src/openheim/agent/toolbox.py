@@ -1,0 +1,57 @@
+"""The tools of one session, by name, and as the model is shown them."""
+
+from __future__ import annotations
+
+import logging
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from openheim.providers import ToolSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from openheim.tools import Replay, Tool, ToolKind
+
+__all__ = ("Toolbox", "is_read_only", "kind_of", "replay_of")
+
+_log = logging.getLogger(__name__)
+
+
+def kind_of(tool: Tool) -> ToolKind:
+    kind: ToolKind = getattr(tool, "kind", "other")
+    return kind
+
+
+def is_read_only(tool: Tool) -> bool:
+    return getattr(tool, "read_only", False) is True
+
+
+def replay_of(tool: Tool) -> Replay:
+    replay: Replay = getattr(tool, "replay", "safe" if is_read_only(tool) else "ask")
+    return replay
+
+
+class Toolbox:
+    """Tools sorted by name, so that what the model sees is the same in every session and restart.
+
+    ``specs`` is one tuple object for the life of the toolbox: providers keep what they made from it.
+    """
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+        self.specs: tuple[ToolSpec, ...] = tuple(
+            ToolSpec(tool.name, tool.description, tool.parameters) for tool in self.tools.values()
+        )
+
+    def get(self, name: str) -> Tool | None:
+        return self.tools.get(name)
+
+    def read_only(self) -> Toolbox:
+        """The tools that change nothing."""
+        return Toolbox(tool for tool in self.tools.values() if is_read_only(tool))
+
+    def unknown(self, name: str) -> str:
+        """What the model is told about a tool that does not exist."""
+        close = get_close_matches(name, list(self.tools), 3) or list(self.tools)
+        return f"there is no tool {name!r}" + (f"; there are: {', '.join(close[:20])}" if close else "")

@@ -1,0 +1,76 @@
+"""What commands that need plugins share: settings, logging, the plugin host, the runtime."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from openheim.cli import options
+from openheim.cli.failures import one_line, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openheim.config.load import LoadedConfig
+    from openheim.plugins.host import PluginHost
+    from openheim.runtime import Runtime
+
+__all__ = ("make_host", "make_runtime", "notice", "read_settings")
+
+
+def notice(text: str) -> None:
+    """One line on stderr that is no warning."""
+    print(one_line(f"note: {text}"), file=sys.stderr)
+
+
+def read_settings(flags: Mapping[str, Any] | None = None) -> LoadedConfig:
+    """The settings, after their warnings were shown; raises :class:`~openheim.errors.ConfigError`."""
+    from openheim.config.load import load_config
+
+    _set_up_logging()
+    loaded = load_config(options.current().config, flags=flags)
+    for text in loaded.warnings:
+        warn(text)
+    return loaded
+
+
+def make_host(loaded: LoadedConfig) -> PluginHost:
+    """The plugin host that the settings ask for."""
+    import os
+    from dataclasses import replace
+
+    from openheim.plugins.host import PluginHost
+    from openheim.plugins.policy import policy_from
+
+    policy = policy_from(loaded.config.plugins, os.environ)
+    if options.current().safe_mode:
+        policy = replace(policy, safe_mode=True)
+    return PluginHost(policy, report=warn)
+
+
+def make_runtime(flags: Mapping[str, Any] | None = None) -> Runtime:
+    """The runtime that the settings ask for."""
+    loaded = read_settings(flags)
+    from openheim.runtime import Runtime
+
+    return Runtime(loaded, make_host(loaded), report=notice)
+
+
+class _OneLineFormatter(logging.Formatter):
+    """Log records as single lines, like everything else on stderr."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = one_line(super().format(record))
+        return text if options.current().debug or not record.exc_info else text[:2000]
+
+
+def _set_up_logging() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLineFormatter("%(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    level = options.current().log_level.upper()
+    root.setLevel(max(logging.INFO, logging.getLevelName(level)))
+    # The libraries below us log headers at debug level; only our own records go that deep.
+    logging.getLogger("openheim").setLevel(level)

@@ -1,0 +1,322 @@
+"""The runtime: what all sessions of a process share."""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from openheim.agent.steps import DirectSteps
+from openheim.agent.toolbox import Toolbox
+from openheim.config.models import resolve_mode
+from openheim.config.selection import select_provider
+from openheim.errors import ConfigError, OpenheimError
+from openheim.files import Files
+from openheim.http import HttpClient
+from openheim.permissions import parse_rule
+from openheim.prompt import read_identity
+from openheim.retry import RetryPolicy
+from openheim.runtime.session import ModelBinding, Session, SessionOptions
+from openheim.store import HistoryStore, SessionMeta
+from openheim.tools import ToolsContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import TracebackType
+
+    from openheim.agent.steps import Steps
+    from openheim.config.load import LoadedConfig
+    from openheim.events import Event
+    from openheim.gates import Gate
+    from openheim.plugins.host import PluginHost
+    from openheim.providers import Provider
+    from openheim.tools import Tool
+
+__all__ = ("Runtime",)
+
+_log = logging.getLogger(__name__)
+
+
+class Runtime:
+    """Sessions, and the providers, tools and files that they share.
+
+    Making a runtime and its sessions loads plugins and so may take a while, but needs no event loop; running a turn
+    needs one, and the runtime entered as an async context manager.
+
+    Args:
+        loaded: the settings.
+        host: the plugins.
+        tools: further tools, beside those of plugins; they win over a plugin's tool of the same name.
+        report: told what a person should know, one line at a time.
+        steps: how the loop does its work; see :mod:`openheim.agent.steps`.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedConfig,
+        host: PluginHost,
+        *,
+        tools: Iterable[Tool] = (),
+        report: Callable[[str], None] | None = None,
+        steps: Steps | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        self.loaded = loaded
+        self.host = host
+        self.steps: Steps = steps or DirectSteps()
+        self.retry = retry or RetryPolicy()
+        self.store = HistoryStore(loaded.data_dir / "history")
+        self.http = HttpClient(proxy=loaded.config.http.proxy, ca_file=loaded.config.http.ca_file)
+        self.sessions: dict[str, Session] = {}
+        self._report = report or _log.warning
+        self._given_tools = tuple(tools)
+        self._toolbox: Toolbox | None = None
+        self._providers: dict[str, tuple[Provider, Any]] = {}
+        self._secrets: set[str] = set()
+        self._identity: tuple[tuple[int, int] | None, str] | None = None
+        self._observers: list[tuple[str, Callable[..., object]]] | None = None
+        self._dirty: dict[str, Session] = {}
+        self._wake: anyio.Event | None = None
+        self._exit = AsyncExitStack()
+        self._closing = False
+
+    # --- sessions ---
+
+    def new_session(
+        self,
+        *,
+        cwd: Path | str | None = None,
+        provider: str | Provider | None = None,
+        model: str | None = None,
+        mode: str | None = None,
+        gate: str | Gate | None = None,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        attended: bool = False,
+        max_iterations: int | None = None,
+    ) -> Session:
+        """Starts a session. Nothing is on disk before its first prompt.
+
+        Args:
+            cwd: its directory; also the boundary of its tools, unless the settings name a ``work_dir``.
+            provider: the name of an entry, or a provider object.
+            model: one of the provider's models; its default if None.
+            mode: see ``docs/reference/permissions.md``.
+            gate: the name of a gate, or a gate object.
+            allow, deny: permission rules, beside those of the settings.
+            attended: whether a watcher will answer questions.
+
+        Raises:
+            ConfigError: a setting is missing or wrong, or names something unknown.
+            PluginError: a plugin that was named cannot be used.
+            StorageError: there is no place for the session's files.
+        """
+        config = self.loaded.config
+        directory = Path(cwd) if cwd is not None else _current_directory()
+        boundary = self.loaded.work_dir(directory)
+        if not directory.is_dir():
+            raise ConfigError(f"the directory {directory} does not exist", hint="name one that does")
+        binding = self.bind(provider, model)
+        options = SessionOptions(
+            gate=self._gate(gate if gate is not None else config.permissions.gate),
+            allow=tuple(map(parse_rule, (*config.permissions.allow, *allow))),
+            deny=tuple(map(parse_rule, (*config.permissions.deny, *deny))),
+            attended=attended,
+            max_iterations=max_iterations if max_iterations is not None else config.max_iterations,
+        )
+        self.store.prepare()
+        now = self.timestamp()
+        meta = SessionMeta(
+            id=str(uuid.uuid4()),
+            created_at=now,
+            updated_at=now,
+            cwd=str(directory.resolve()),
+            mode=_known_mode(mode if mode is not None else config.permissions.mode),
+        )
+        session = Session(
+            self,
+            meta,
+            (),
+            binding=binding,
+            toolbox=self.toolbox,
+            files=Files(boundary, directory.resolve()),
+            options=options,
+            first_seq=self._first_seq(),
+        )
+        self.sessions[meta.id] = session
+        return session
+
+    def close_session(self, session: Session) -> None:
+        """Lets go of a session; its files stay."""
+        self.sessions.pop(session.id, None)
+        session.close()
+
+    def _first_seq(self) -> int:
+        # Numbers must grow over restarts of the process, and time does.
+        return int(self.steps.now().timestamp() * 1000) * 1000
+
+    def timestamp(self) -> str:
+        """Now, in RFC 3339 with milliseconds."""
+        return self.steps.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    # --- what sessions share ---
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        """Keys of the providers in use; no tool's child process may see them."""
+        return tuple(self._secrets)
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """All tools that plugins and the program offer."""
+        if self._toolbox is None:
+            config = self.loaded.config
+            context = ToolsContext(
+                work_dir=self.loaded.work_dir(_current_directory()),
+                data_dir=self.loaded.data_dir,
+                allow_shell=config.allow_shell,
+            )
+            given = {tool.name for tool in self._given_tools}
+            offered = [offer.tool for offer in self.host.tools(context, config.tools) if offer.tool.name not in given]
+            self._toolbox = Toolbox([*self._given_tools, *offered])
+        return self._toolbox
+
+    def bind(self, provider: str | Provider | None, model: str | None) -> ModelBinding:
+        """Provider and model for a session. Raises as :meth:`new_session` does."""
+        if provider is not None and not isinstance(provider, str):
+            return ModelBinding(provider, "(given)", model or provider.default_model)
+        selection = select_provider(self.loaded.config, provider=provider, model=model)
+        if selection.notice:
+            self._report(selection.notice)
+        name = selection.settings.name
+        if name not in self._providers:
+            settings = selection.settings
+            options = self.host.validate_settings(
+                "providers", settings.kind, selection.options, where=f"[providers.{name}]"
+            )
+            settings = replace(settings, options=options)
+            if settings.api_key:
+                self._secrets.add(settings.api_key)
+            self._providers[name] = (self.host.create_provider(settings.kind, settings, self.http), settings)
+        created, settings = self._providers[name]
+        return ModelBinding(
+            created, name, selection.model or created.default_model, settings.max_tokens, settings.thinking
+        )
+
+    def _gate(self, gate: str | Gate) -> Gate:
+        if not isinstance(gate, str):
+            return gate
+        table = self.loaded.config.gates.get(gate, {})
+        settings = self.host.validate_settings("gates", gate, table, where=f"[gates.{gate}]")
+        return self.host.create_gate(gate, settings)
+
+    def identity(self) -> str:
+        """The text of ``system.md``, read again when the file has changed."""
+        path = self.loaded.data_dir / "system.md"
+        try:
+            stat = path.stat()
+            stamp = (stat.st_mtime_ns, stat.st_size)
+        except OSError:
+            stamp = None
+        if self._identity is None or self._identity[0] != stamp:
+            self._identity = (stamp, read_identity(path))
+        return self._identity[1]
+
+    def observer_of(self, session_id: str) -> Callable[[Event], None] | None:
+        """What a session's stream calls for its observers, or None where there are none."""
+        if self._observers is None:
+            self._observers = list(self.host.observers())
+        return (lambda event: self._observe(event, session_id)) if self._observers else None
+
+    def _observe(self, event: Event, session_id: str) -> None:
+        for observer in list(self._observers or ()):
+            name, call = observer
+            try:
+                call(event=event, session_id=session_id)
+            except Exception as err:
+                self._report(f"plugin {name} failed to observe and is not called again: {type(err).__name__}: {err}")
+                if self._observers is not None and observer in self._observers:
+                    self._observers.remove(observer)
+
+    # --- life ---
+
+    async def __aenter__(self) -> Runtime:
+        group = await self._exit.enter_async_context(anyio.create_task_group())
+        self._wake = anyio.Event()
+        group.start_soon(self._flush_dirty)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            for session in list(self.sessions.values()):
+                self.close_session(session)
+            self._closing = True
+            if self._wake is not None:
+                self._wake.set()
+            await self._close_providers()
+        await self._exit.__aexit__(kind, error, trace)
+        self.store.close()
+
+    async def _close_providers(self) -> None:
+        for name, (provider, _settings) in self._providers.items():
+            close = getattr(provider, "aclose", None)
+            if close is not None:
+                try:
+                    await close()
+                except Exception as err:
+                    _log.warning("provider %s failed to close: %s: %s", name, type(err).__name__, err)
+        await self.http.aclose()
+
+    def flush_later(self, session: Session) -> None:
+        """Has the session's files made durable soon, off the event loop."""
+        self._dirty[session.id] = session
+        if self._wake is not None:
+            self._wake.set()
+
+    async def _flush_dirty(self) -> None:
+        while True:
+            if not self._dirty:
+                if self._closing:
+                    return
+                self._wake = anyio.Event()
+                await self._wake.wait()
+            flushes = [session.prepare_flush() for session in self._dirty.values()]
+            self._dirty.clear()
+            if flushes:
+                with anyio.CancelScope(shield=True):
+                    for problem in await anyio.to_thread.run_sync(_run_all, flushes):
+                        self._report(f"a session may not be saved: {problem}")
+
+
+def _run_all(calls: Sequence[Callable[[], None]]) -> list[OpenheimError]:
+    problems = []
+    for call in calls:
+        try:
+            call()
+        except OpenheimError as err:
+            problems.append(err)
+    return problems
+
+
+def _known_mode(name: str) -> str:
+    mode = resolve_mode(name)
+    if mode is None:
+        raise ConfigError(
+            f"unknown mode {name!r}", hint="choose one of default, plan, acceptEdits, bypassPermissions, dontAsk"
+        )
+    return mode
+
+
+def _current_directory() -> Path:
+    try:
+        return Path(os.getcwd())
+    except OSError as err:
+        raise ConfigError("the current directory does not exist any more", hint="change to one that does") from err

@@ -1,0 +1,295 @@
+"""A session: one conversation, with one writer and any number of watchers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from openheim.agent.loop import LoopSettings, TurnLoop
+from openheim.agent.turn import ToolEnvironment
+from openheim.errors import SessionBusyError, StorageError
+from openheim.events import TurnFinished
+from openheim.gates import Decision, GateSession, ToolCall
+from openheim.messages import TextBlock
+from openheim.permissions import PermissionPolicy
+from openheim.prompt import system_text
+from openheim.runtime.asks import Asks
+from openheim.runtime.stream import EventStream
+from openheim.runtime.transcript import Transcript
+from openheim.store.meta import title_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal
+
+    from openheim.agent.loop import TurnOutcome
+    from openheim.agent.toolbox import Toolbox
+    from openheim.events import Delta, PermissionAsked
+    from openheim.files import Files
+    from openheim.gates import Gate
+    from openheim.messages import Block, Message, ToolUseBlock
+    from openheim.permissions import Rule
+    from openheim.providers import Provider
+    from openheim.runtime.runtime import Runtime
+    from openheim.store import SessionMeta
+
+__all__ = ("ModelBinding", "Session", "SessionOptions", "Snapshot")
+
+
+@dataclass(slots=True)
+class ModelBinding:
+    """The provider and model of a session. ``cache`` is the provider's place for bytes made from its messages."""
+
+    provider: Provider
+    provider_name: str
+    model: str
+    max_tokens: int | None = None
+    thinking: str | int | None = None
+    cache: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class SessionOptions:
+    """How a session behaves, beyond what its metadata says.
+
+    Args:
+        attended: whether a watcher can answer questions. Where none can, the mode settles them.
+    """
+
+    gate: Gate
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    attended: bool = False
+    max_iterations: int = 10
+
+
+@dataclass(slots=True, frozen=True)
+class Snapshot:
+    """What a watcher that joins has to know: everything up to ``seq``.
+
+    Args:
+        messages: the conversation so far.
+        partial: deltas of the reply that is being received.
+        questions: that wait for an answer.
+        running: whether a turn is running.
+    """
+
+    seq: int
+    messages: tuple[Message, ...]
+    partial: tuple[Delta, ...]
+    questions: tuple[PermissionAsked, ...]
+    running: bool
+
+
+class Session:
+    """Made by :meth:`openheim.Runtime.new_session`. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        meta: SessionMeta,
+        messages: Sequence[Message],
+        *,
+        binding: ModelBinding,
+        toolbox: Toolbox,
+        files: Files,
+        options: SessionOptions,
+        first_seq: int,
+    ) -> None:
+        self.meta = meta
+        self.binding = binding
+        self.files = files
+        self.options = options
+        self.stream = EventStream(first_seq, runtime.observer_of(meta.id))
+        self.asks = Asks(self.stream.publish)
+        self._runtime = runtime
+        self._toolbox = toolbox
+        self._log = runtime.store.log(meta.id)
+        self._environment = ToolEnvironment(meta.id, files, secrets=runtime.secrets)
+        self._transcript = Transcript(self._log, messages, publish=self.stream.publish, steps=runtime.steps)
+        self._policy = PermissionPolicy(
+            options.gate, allow=options.allow, deny=options.deny, ask=self._ask_person if options.attended else None
+        )
+        self._loop: TurnLoop | None = None
+        self._meta_is_stored = bool(messages)
+        self._offered: tuple[str, Toolbox] | None = None
+
+    def __repr__(self) -> str:
+        return f"Session({self.meta.id!r})"
+
+    @property
+    def id(self) -> str:
+        return self.meta.id
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation so far; not to be changed."""
+        return self._transcript.messages
+
+    @property
+    def running(self) -> bool:
+        """Whether a turn is running."""
+        return self._loop is not None
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The tools that the session's mode offers."""
+        if self._offered is None or self._offered[0] != self.meta.mode:
+            offered = self._toolbox.read_only() if self.meta.mode == "plan" else self._toolbox
+            self._offered = (self.meta.mode, offered)
+        return self._offered[1]
+
+    def join(self) -> Snapshot:
+        """The state now. Attaching to :attr:`stream` right after, without awaiting between, misses nothing."""
+        return Snapshot(
+            seq=self.stream.seq,
+            messages=tuple(self._transcript.messages),
+            partial=tuple(self._loop.pieces) if self._loop is not None else (),
+            questions=tuple(self.asks.open_questions()),
+            running=self.running,
+        )
+
+    def cancel(self) -> None:
+        """Cancels the turn that is running, if there is one. What was finished is kept."""
+        if self._loop is not None:
+            self._loop.cancel()
+
+    def answer(self, ask_id: str, decision: Literal["allow", "deny"], *, by: str) -> bool:
+        """Answers a permission question. False if somebody else was first."""
+        return self.asks.answer(ask_id, decision, by=by)
+
+    async def prompt(self, content: str | Sequence[Block]) -> TurnOutcome:
+        """Runs one turn: adds the user's message, then calls model and tools until the model is done.
+
+        Args:
+            content: text, or blocks of text and images.
+
+        Returns:
+            How the turn ended. A failure of the provider is in its ``error``; watchers have seen all of it as events.
+
+        Raises:
+            SessionBusyError: a turn is running already.
+            StorageError: the message could not be stored; nothing was sent.
+        """
+        if self._loop is not None:
+            raise SessionBusyError(
+                "a turn of this session is running", session_id=self.id, hint="wait for its end, or cancel it"
+            )
+        transcript = self._transcript
+        self._loop = loop = TurnLoop(
+            self._loop_settings(), transcript, publish=self.stream.publish, decide=self._decide, ask=self._ask_question
+        )
+        try:
+            blocks = (TextBlock(content),) if isinstance(content, str) else tuple(content)
+            transcript.start_turn()
+            self._store_prompt(blocks)
+            outcome = await loop.run()
+        except BaseException:
+            self._loop = None
+            self._runtime.flush_later(self)
+            raise
+        self._loop = None
+        self._finish(outcome)
+        return outcome
+
+    def _store_prompt(self, blocks: tuple[Block, ...]) -> None:
+        transcript = self._transcript
+        message = transcript.store("user", blocks)
+        if transcript.unwritten:
+            transcript.withdraw(message)
+            raise StorageError(
+                "the prompt could not be saved, so it was not sent", hint="check free space and permissions"
+            )
+        meta = self.meta
+        meta.updated_at = message.created_at
+        meta.model, meta.provider = self.binding.model, self.binding.provider_name
+        if meta.title is None:
+            meta.title = title_of(message.text)
+        if not self._meta_is_stored:
+            self._runtime.store.write_meta(meta)
+            self._meta_is_stored = True
+        transcript.acknowledge()
+
+    def _loop_settings(self) -> LoopSettings:
+        binding = self.binding
+        return LoopSettings(
+            provider=binding.provider,
+            provider_name=binding.provider_name,
+            model=binding.model,
+            system=system_text(
+                identity=self._runtime.identity(), cwd=self.files.cwd, started=self.meta.created_at[:10]
+            ),
+            toolbox=self.toolbox,
+            environment=self._environment,
+            steps=self._runtime.steps,
+            max_iterations=self.options.max_iterations,
+            max_tokens=binding.max_tokens,
+            thinking=binding.thinking,
+            retry=self._runtime.retry,
+            cache=binding.cache,
+        )
+
+    def _finish(self, outcome: TurnOutcome) -> None:
+        now = self._runtime.timestamp()
+        record: dict[str, Any] = {"record": "turn_end", "at": now, "turn": self._transcript.turn}
+        record |= {"stop_reason": outcome.stop_reason, "iterations": outcome.iterations}
+        if outcome.error is not None:
+            record["error"] = outcome.error.to_dict()
+        self._transcript.store_record(record)
+        self.meta.updated_at = now
+        latest = next((message.usage for message in reversed(self.messages) if message.role == "assistant"), None)
+        if latest is not None:
+            self.meta.context_usage = latest
+        self._runtime.flush_later(self)
+        self.stream.publish(
+            TurnFinished(
+                outcome.stop_reason,
+                outcome.text,
+                outcome.iterations,
+                outcome.usage,
+                outcome.error.to_dict() if outcome.error is not None else None,
+                tuple(outcome.denied),
+            )
+        )
+
+    # --- permissions ---
+
+    async def _decide(self, call: ToolCall) -> Decision:
+        return await self._policy.decide(call, GateSession(self.id, self.meta.mode, self.files.cwd))
+
+    async def _ask_person(self, call: ToolCall, decision: Decision) -> Decision:
+        answer = await self._runtime.steps.run(
+            "permission", call.id, lambda: self.asks.ask(call, decision.reason, decision.suggestions), "ask"
+        )
+        if answer.decision == "allow":
+            return Decision("allow")
+        return Decision("deny", answer.reason or "the user denied it")
+
+    async def _ask_question(self, block: ToolUseBlock, question: str) -> bool:
+        if not self.options.attended:
+            return False
+        call = ToolCall(block.id, block.name, {})
+        answer = await self._runtime.steps.run(
+            "permission", f"{block.id}:question", lambda: self.asks.ask(call, question), "ask"
+        )
+        return answer.decision == "allow"
+
+    # --- keeping ---
+
+    def prepare_flush(self) -> Any:
+        """What has to be done in a thread to make the session's files durable."""
+        sync = self._log.prepare_sync()
+        write = self._runtime.store.prepare_meta(self.meta) if self._meta_is_stored else (lambda: None)
+
+        def flush() -> None:
+            write()
+            sync()
+
+        return flush
+
+    def close(self) -> None:
+        """Ends the session's stream and settles its questions; a running turn is cancelled."""
+        self.cancel()
+        self.asks.settle_all("shutdown")
+        self._log.close()
+        self.stream.close()
