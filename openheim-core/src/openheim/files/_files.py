@@ -1,0 +1,282 @@
+"""The file operations that tools and surfaces are given."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
+
+from openheim.errors import ToolError
+from openheim.files._boundary import Boundary, Place
+from openheim.files._failures import failures_of
+from openheim.files._replacing import FileChangedError, FileVersion, one_writer, replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from openheim.files._directory import Directory
+
+__all__ = ("Entry", "FileInfo", "Files", "Listing")
+
+FileKind: TypeAlias = Literal["file", "directory", "link", "other"]
+
+#: How often a change is begun again because somebody else changed the file meanwhile.
+MAX_TRIES = 20
+
+
+@dataclass(slots=True, frozen=True)
+class FileInfo:
+    """What a path leads to. ``path`` is canonical, ``size`` in bytes, ``modified`` in seconds since the epoch."""
+
+    path: str
+    kind: FileKind
+    size: int
+    modified: float
+
+
+@dataclass(slots=True, frozen=True)
+class Entry:
+    """A name in a directory. ``link`` is the text of a symbolic link, which is not followed."""
+
+    name: str
+    kind: FileKind
+    size: int
+    modified: float
+    link: str | None = None
+
+    @property
+    def is_dir(self) -> bool:
+        return self.kind == "directory"
+
+
+@dataclass(slots=True, frozen=True)
+class Listing:
+    """The first names of a directory in order, and how many there are in all."""
+
+    entries: tuple[Entry, ...]
+    total: int
+
+
+class Files:
+    """Files below one directory. No path, link or race leads out of it.
+
+    A path is relative to :attr:`cwd`, or absolute. It is normalised by its text first (``link/../x`` is ``x``);
+    symbolic links are followed as long as they lead to something inside. A canonical path is relative to :attr:`root`,
+    has ``/`` between its components and no links in it; ``.`` is the root.
+
+    All methods are for worker threads: they block while the disk works, and any number of threads may call them.
+
+    Args:
+        root: the boundary: an existing directory, possibly given by way of links.
+        cwd: where relative paths start; counts only if it is a directory inside ``root``.
+
+    Raises:
+        ToolError: by each method that takes a path: the path leads outside, is missing where it must not be, or the
+            system refuses. By the constructor: ``root`` is no directory.
+    """
+
+    def __init__(self, root: Path, cwd: Path | None = None) -> None:
+        self._boundary = Boundary(root, cwd)
+
+    @property
+    def root(self) -> Path:
+        """The boundary, without links."""
+        return self._boundary.root
+
+    @property
+    def cwd(self) -> Path:
+        """Where relative paths start, without links; inside the boundary."""
+        return self._boundary.cwd
+
+    def resolve(self, path: str) -> str:
+        """The canonical form of a path. It need not exist; then the part that does is what links are followed in."""
+        with failures_of(path):
+            return _text(self._boundary.resolve(path))
+
+    def info(self, path: str) -> FileInfo | None:
+        """What the path leads to, or None if there is nothing."""
+        with failures_of(path):
+            try:
+                with self._boundary.place(path) as place:
+                    found = place.directory.stat(place.name)
+                    return FileInfo(_text(place.parts), _kind(found), found.st_size, found.st_mtime)
+            except FileNotFoundError:
+                return None
+
+    def open_read(self, path: str) -> BinaryIO:
+        """The file, open for reading. A pipe, socket or device is refused without waiting for it."""
+        with failures_of(path), self._boundary.place(path) as place:
+            return open(place.directory.open_file(place.name), "rb")
+
+    def open_found(self, path: str) -> BinaryIO | None:
+        """As :meth:`open_read` for paths that a walk through the tree came upon, where links are not followed.
+
+        Returns:
+            The file, unbuffered, or None if the path is no regular file or is gone.
+        """
+        with failures_of(path):
+            try:
+                with self._boundary.place(path, follow_last=False) as place:
+                    if not stat.S_ISREG(place.directory.stat(place.name).st_mode):
+                        return None
+                    return open(place.directory.open_file(place.name), "rb", buffering=0)
+            except FileNotFoundError:
+                return None
+
+    def read_bytes(self, path: str, *, limit: int) -> tuple[bytes, FileVersion]:
+        """The whole content, and the version to hand to :meth:`replace`.
+
+        Args:
+            path: the file.
+            limit: most bytes; a longer file is refused with its size.
+        """
+        with failures_of(path), self.open_read(path) as file:
+            status = os.fstat(file.fileno())
+            if status.st_size > limit:
+                raise ToolError(f"{path!r} has {status.st_size} bytes, and at most {limit} are possible here")
+            # The version is from before reading, so a change while we read shows when we write.
+            data = file.read(limit + 1)
+        if len(data) > limit:
+            raise ToolError(f"{path!r} has more than {limit} bytes, which is the most possible here")
+        return data, FileVersion.of(status)
+
+    def list(self, path: str, *, limit: int) -> Listing:
+        """The names in a directory, sorted by code point.
+
+        Args:
+            path: the directory.
+            limit: most entries to return; memory stays in proportion to it.
+        """
+        with failures_of(path), self._boundary.place(path) as place:
+            try:
+                directory = place.directory.enter(place.name)
+            except NotADirectoryError as err:
+                raise ToolError(f"{path!r} is not a directory") from err
+            try:
+                with directory.listing() as found:
+                    counter = itertools.count()
+                    # Memory is for ``limit`` names, however long the directory is.
+                    names = heapq.nsmallest(limit, (entry.name for entry, _ in zip(found, counter, strict=False)))
+                entries = [entry for name in names if (entry := _entry(directory, name)) is not None]
+                return Listing(tuple(entries), total=next(counter))
+            finally:
+                directory.close()
+
+    def replace(self, path: str, data: bytes, *, expected: FileVersion | None = None) -> bool:
+        """Makes ``data`` the whole content of a file, at one stroke. Missing directories are made.
+
+        A link inside the boundary is followed to its target; a file with several links gets a new inode, so that its
+        other names keep the old content. Permission bits stay.
+
+        Args:
+            path: the file; it may be missing.
+            data: the new content.
+            expected: the version that the file must still have.
+
+        Returns:
+            Whether there was a file before.
+
+        Raises:
+            FileChangedError: the file is not ``expected`` any more; nothing was written.
+        """
+        if path.endswith(("/", os.sep)):
+            raise ToolError(f"{path!r} names a directory, not a file")
+        with failures_of(path), one_writer(self._key(path)):
+            with self._boundary.place(path, make_parents=True) as place:
+                return replace_file(place, data, expected)
+
+    def update(self, path: str, change: Callable[[bytes], bytes], *, limit: int) -> tuple[bytes, bytes]:
+        """Reads a file, has it changed and writes it, without losing what others write meanwhile.
+
+        Calls in this process take turns; when another process changed the file in between, ``change`` is called again
+        with the new content.
+
+        Args:
+            path: an existing file.
+            change: makes the new content from the old; what it raises ends the call, and the file stays as it was.
+            limit: as in :meth:`read_bytes`.
+
+        Returns:
+            The content before and after.
+        """
+        with failures_of(path), one_writer(self._key(path)):
+            for _ in range(MAX_TRIES):
+                old, version = self.read_bytes(path, limit=limit)
+                new = change(old)
+                try:
+                    self.replace(path, new, expected=version)
+                except FileChangedError:
+                    continue
+                return old, new
+        raise FileChangedError(f"{path!r} is being changed all the time by something else; try again later")
+
+    def make_dir(self, path: str) -> None:
+        """Makes a directory and its parents; one that is there already will do."""
+        with failures_of(path), self._boundary.place(path, make_parents=True) as place:
+            if place.parts:
+                place.directory.make(place.name)
+
+    def delete(self, path: str) -> None:
+        """Removes a file, a link (not what it points to) or a directory with all that is in it.
+
+        Raises:
+            ToolError: also for the work directory itself, in whatever spelling.
+        """
+        with failures_of(path), self._boundary.place(path, follow_last=False) as place:
+            self._require_below_root(place, path)
+            if stat.S_ISDIR(place.directory.stat(place.name).st_mode):
+                place.directory.remove_tree(place.name)
+            else:
+                place.directory.remove(place.name)
+
+    def rename(self, source: str, target: str) -> None:
+        """Gives a file, link or directory another name. A name that is taken is refused.
+
+        Raises:
+            ToolError: also for the work directory itself, in whatever spelling.
+        """
+        with failures_of(source), self._boundary.place(source, follow_last=False) as old:
+            self._require_below_root(old, source)
+            found = old.directory.stat(old.name)
+            with failures_of(target), self._boundary.place(target, follow_last=False, make_parents=True) as new:
+                self._require_below_root(new, target)
+                try:
+                    # On a file system that ignores case, both may be one file.
+                    taken = not os.path.samestat(new.directory.stat(new.name), found)
+                except FileNotFoundError:
+                    taken = False
+                if taken:
+                    raise ToolError(f"{target!r} exists already")
+                old.directory.move(old.name, new.directory, new.name)
+
+    def _key(self, path: str) -> str:
+        return os.path.join(self.root, *self._boundary.resolve(path))
+
+    def _require_below_root(self, place: Place, path: str) -> None:
+        if not place.parts:
+            raise ToolError(f"{path!r} is the work directory itself")
+
+
+def _text(parts: tuple[str, ...]) -> str:
+    return "/".join(parts) or "."
+
+
+def _kind(found: os.stat_result) -> FileKind:
+    if stat.S_ISREG(found.st_mode):
+        return "file"
+    if stat.S_ISDIR(found.st_mode):
+        return "directory"
+    return "link" if stat.S_ISLNK(found.st_mode) else "other"
+
+
+def _entry(directory: Directory, name: str) -> Entry | None:
+    try:
+        found = directory.stat(name)
+        link = directory.link_target(name) if stat.S_ISLNK(found.st_mode) else None
+    except FileNotFoundError:
+        return None  # Removed since it was listed.
+    return Entry(name, _kind(found), found.st_size, found.st_mtime, link)

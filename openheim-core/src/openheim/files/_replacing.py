@@ -1,0 +1,169 @@
+"""Putting new content in the place of a file at one stroke, and noticing who else did so in between."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from openheim.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from openheim.files._boundary import Place
+    from openheim.files._directory import Directory
+
+__all__ = ("FileChangedError", "FileVersion", "one_writer", "replace_file")
+
+#: How long another process may hold a directory's lock. It is held for two system calls at a time.
+LOCK_SECS = 5.0
+
+
+class FileChangedError(ToolError):
+    """The file is not the one that was read: somebody changed, replaced or removed it since."""
+
+
+@dataclass(slots=True, frozen=True)
+class FileVersion:
+    """Tells one content of a file from another without reading it. Times are nanoseconds since the epoch."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+    changed: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileVersion:
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+# A lock lives as long as somebody holds or awaits it, so the table is never longer than the list of running calls.
+_writers: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
+_writers_guard = threading.Lock()
+
+
+@contextmanager
+def one_writer(canonical_path: str) -> Iterator[None]:
+    """Lets one thread of this process at a time change a file; the same thread may enter again."""
+    with _writers_guard:
+        lock = _writers.get(canonical_path)
+        if lock is None:
+            lock = _writers[canonical_path] = threading.RLock()
+    with lock:
+        yield
+
+
+def replace_file(place: Place, data: bytes, expected: FileVersion | None) -> bool:
+    """Makes ``data`` the content of the file at a place, wholly or not at all.
+
+    The content goes to a new file beside it, which then takes the name: readers see the old content or the new, and
+    other names of a file with several links keep the old. The file keeps its permission bits and, where that is
+    allowed, its owner.
+
+    Args:
+        place: where; the file may be missing.
+        expected: what the file must still be.
+
+    Returns:
+        Whether there was a file before.
+
+    Raises:
+        FileChangedError: the file is not ``expected``.
+        OSError: it cannot be written, or is no regular file. The old content is there as before.
+    """
+    directory = place.directory
+    old = _regular_or_none(place)
+    if old is not None and not directory.may_write(place.name):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    temporary = f".openheim-{secrets.token_hex(8)}.tmp"
+    # A new file gets what the umask leaves; the content of an old one is for nobody else's eyes until its bits are set.
+    fd = directory.create_file(temporary, 0o666 if old is None else 0o600)
+    try:
+        with open(fd, "wb", buffering=0) as file:
+            _write_all(file.fileno(), data)
+            if old is not None:
+                _take_after(file.fileno(), old)
+        with _directory_lock(directory):
+            if expected is not None:
+                now = _regular_or_none(place)
+                if now is None or FileVersion.of(now) != expected:
+                    raise FileChangedError("the file changed since it was read; read it again")
+            directory.move(temporary, directory, place.name)
+    except BaseException:
+        with suppress(OSError):
+            directory.remove(temporary)
+        raise
+    return old is not None
+
+
+def _regular_or_none(place: Place) -> os.stat_result | None:
+    try:
+        found = place.directory.stat(place.name)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if stat.S_ISLNK(found.st_mode):  # Links were followed on the way here: this one is new.
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is a pipe, socket or device, not a file")
+    return found
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _take_after(fd: int, old: os.stat_result) -> None:
+    if hasattr(os, "fchown"):
+        new = os.fstat(fd)
+        if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+            with suppress(PermissionError):
+                os.fchown(fd, old.st_uid, old.st_gid)
+    if hasattr(os, "fchmod"):
+        # Without the set-user and set-group bits: they vouched for the old content.
+        os.fchmod(fd, stat.S_IMODE(old.st_mode) & 0o777)
+
+
+@contextmanager
+def _directory_lock(directory: Directory) -> Iterator[None]:
+    """Keeps other processes that use this lock from replacing files of the directory between our look and our move."""
+    fd = directory.open_for_lock()
+    if fd is None:
+        yield
+        return
+    try:
+        _lock(fd)
+        yield
+    finally:
+        os.close(fd)  # Which unlocks.
+
+
+def _lock(fd: int) -> None:
+    import fcntl
+
+    end = time.monotonic() + LOCK_SECS
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise ToolError(
+                    "another program keeps the directory of this file locked", hint="try again later"
+                ) from None
+            time.sleep(0.005)
+        except OSError:
+            return  # A file system without locks: the check alone must do.
+        else:
+            return
