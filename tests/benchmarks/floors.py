@@ -122,7 +122,10 @@ class FloorSubject:
 
         await asyncio.gather(*[one() for _ in range(count)])
 
-    async def aclose(self) -> None:
+    async def __aenter__(self) -> FloorSubject:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
         await self.client.aclose()
 
 

@@ -19,6 +19,7 @@ TURNS = 300
 TURNS_PER_CONVERSATION = 20
 DELTAS = 20_000
 SESSIONS = 1000
+LOOPS = (20, 100, 1000)
 DELTAS_PER_SESSION = 20
 
 
@@ -33,7 +34,8 @@ def make_subject(name: str, port: int) -> Any:
         return httpx_subject(port)
     from tests.benchmarks.library import OpenheimSubject
 
-    return OpenheimSubject(port)
+    modes = (f"stream{DELTAS}", f"drip{DELTAS}", f"stream{DELTAS_PER_SESSION}", *(f"loop{count}" for count in LOOPS))
+    return OpenheimSubject(port, ("turn", *modes))
 
 
 async def turn(subject: Any) -> dict[str, float]:
@@ -89,8 +91,7 @@ def resident_kib() -> float:
 
 
 async def measured(name: str, work: str, port: int) -> dict[str, float]:
-    subject = make_subject(name, port)
-    try:
+    async with make_subject(name, port) as subject:
         match work:
             case "turn":
                 return await turn(subject)
@@ -99,8 +100,6 @@ async def measured(name: str, work: str, port: int) -> dict[str, float]:
             case "sessions":
                 return await sessions(subject)
         return await loop(subject, int(work.removeprefix("loop")))
-    finally:
-        await subject.aclose()
 
 
 if __name__ == "__main__":
