@@ -3,16 +3,20 @@
 Hooks are synchronous and return objects; whatever is asynchronous lives on the objects. pluggy takes the un-awaited
 coroutine of an async implementation for its answer, so such an implementation is refused when it is registered. An
 implementation may take fewer arguments than the specification has, by name.
+
+A plugin of group ``openheim.plugins`` may wrap the hooks that create something and ``openheim_tools``
+(``@hookimpl(wrapper=True)``); wrappers of other plugins are not called. What a hook prints goes to standard error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pluggy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from openheim.embeddings import Embedder
     from openheim.events import Event
     from openheim.gates import Gate
@@ -59,7 +63,8 @@ def openheim_create_embedder(kind: str, settings: ProviderSettings, http: HttpCl
 def openheim_tools(settings: Any, context: ToolsContext) -> Sequence[Tool]:
     """Returns the tools of a toolset.
 
-    Called once per runtime on every enabled plugin of group ``openheim.tools``, before the first prompt that may use tools.
+    Called once per runtime on every enabled plugin of group ``openheim.tools``, before the first prompt that may use
+    tools.
 
     Args:
         settings: an instance of the plugin's own ``Settings`` from ``[tools.NAME]``, or None if it has no such model.
@@ -71,13 +76,15 @@ def openheim_tools(settings: Any, context: ToolsContext) -> Sequence[Tool]:
 
     An exception disables the toolset for this process, with one line on stderr; the others go on.
     """
+    raise NotImplementedError
 
 
 @hookspec(firstresult=True)
 def openheim_create_transport(name: str, settings: Any) -> Transport | None:
     """Creates a transport.
 
-    Called once, by the subcommand ``name``, on the plugin whose entry point in group ``openheim.transports`` has that name.
+    Called once, by the subcommand ``name``, on the plugin whose entry point in group ``openheim.transports`` has that
+    name.
 
     Args:
         name: the subcommand.
@@ -128,3 +135,4 @@ def openheim_commands() -> Mapping[str, Any]:
 
     An exception is reported with one line on stderr; the others go on.
     """
+    raise NotImplementedError

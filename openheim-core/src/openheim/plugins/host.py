@@ -1,0 +1,375 @@
+"""The plugin host: loads the plugins that are needed, when they are needed, and calls their hooks."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from openheim.errors import OpenheimError, PluginConflictError, PluginDisabledError, PluginError, PluginLoadError
+from openheim.plugins import problems
+from openheim.plugins.catalogue import KINDS, Candidate, Catalogue, scan
+from openheim.plugins.settings import check_settings
+from openheim.plugins.toolsets import OfferedTool, checked_tools, settle
+
+if TYPE_CHECKING:
+    from openheim.embeddings import Embedder
+    from openheim.gates import Gate
+    from openheim.http import HttpClient
+    from openheim.plugins.listing import Row
+    from openheim.plugins.observing import Observer
+    from openheim.plugins.policy import PluginPolicy, Status
+    from openheim.plugins.registry import LoadedPlugin, Registry
+    from openheim.providers import Provider, ProviderSettings
+    from openheim.tools import ToolsContext
+    from openheim.transports import Transport
+
+__all__ = ("PluginHost",)
+
+logger = logging.getLogger(__name__)
+
+
+class PluginHost:
+    """Loads plugins by name and calls their hooks.
+
+    Nothing is imported before it is asked for, pluggy and stevedore included. What fails to load is remembered and not
+    tried again. Methods may be called from any thread; loading is serialised.
+
+    Args:
+        policy: which plugins may be used.
+        report: called with one line for each plugin that is set aside and each clash between tools, once per line.
+        catalogue: what is installed; if None, ``sys.path`` is scanned when first needed.
+        debug: print a traceback on standard error for each plugin that is set aside.
+    """
+
+    def __init__(
+        self,
+        policy: PluginPolicy,
+        *,
+        report: Callable[[str], None],
+        catalogue: Catalogue | None = None,
+        debug: bool = False,
+    ) -> None:
+        self.policy = policy
+        self._report = report
+        self._debug = debug
+        self._lock = threading.RLock()
+        self._catalogue = catalogue
+        self._made_registry: Registry | None = None
+        self._loaded: dict[tuple[str, str], LoadedPlugin] = {}
+        self._failed: dict[Candidate, PluginLoadError] = {}
+        self._general: list[LoadedPlugin] | None = None
+        self._observers: tuple[Observer, ...] | None = None
+        self._reported: set[str] = set()
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What is installed."""
+        if self._catalogue is None:
+            self._catalogue = scan()
+        return self._catalogue
+
+    def names(self, kind: str) -> list[str]:
+        """The names installed or given of one kind, sorted, whether they may be used or not."""
+        return sorted({*self.catalogue.names(kind), *(name for given, name in self._loaded if given == kind)})
+
+    # Loading
+
+    def load(self, kind: str, name: str) -> LoadedPlugin:
+        """The plugin of that kind and name, imported and registered when it is first asked for.
+
+        Raises:
+            PluginNotFoundError, PluginConflictError, PluginDisabledError, PluginIncompatibleError: none may be used.
+            PluginLoadError: its import failed, or what stands at its entry point is no plugin of this kind.
+        """
+        with self._lock:
+            loaded = self._loaded.get((kind, name))
+            if loaded is not None:
+                return loaded
+            candidate = self._winner(kind, name)
+            if candidate in self._failed:
+                raise self._failed[candidate].with_traceback(None)
+            from openheim.plugins.loading import import_candidate
+
+            try:
+                return self._adopt(import_candidate(candidate))
+            except PluginLoadError as err:
+                self._failed[candidate] = err
+                raise
+
+    def register(self, plugin: Any, *, kind: str, name: str, distribution: str = "(given)") -> LoadedPlugin:
+        """Adds a plugin that has no entry point, for programs that embed openheim and for tests.
+
+        It goes before an installed plugin of that kind and name, unless that one is loaded already.
+
+        Args:
+            plugin: a module or object with hook implementations.
+            distribution: what messages name as its origin.
+
+        Raises:
+            PluginConflictError: that kind and name is taken.
+            PluginDisabledError: the settings switch it off.
+            PluginLoadError: it is no plugin of this kind.
+        """
+        from openheim.plugins.registry import LoadedPlugin
+
+        if kind not in KINDS:
+            raise ValueError(f"unknown kind {kind!r}, not one of {', '.join(KINDS)}")
+        candidate = Candidate(kind, name, value=type(plugin).__name__, distribution=distribution, version="")
+        with self._lock:
+            taken = self._loaded.get(candidate.key)
+            if taken is not None:
+                raise PluginConflictError(
+                    f"{candidate.label} is registered already, by {taken.distribution}", hint="give it another name"
+                )
+            if self._registry.is_blocked(candidate):
+                raise problems.disabled(candidate, f"switched off by {self.policy.disable_source}")
+            return self._adopt(LoadedPlugin(plugin, candidate))
+
+    def rows(self) -> list[Row]:
+        """The listing, with the states that plugins have in this process."""
+        from openheim.plugins.listing import Row, rows
+
+        live: dict[Candidate, tuple[Status, str]] = {
+            loaded.candidate: ("loaded", f"in {loaded.load_ms:.0f} ms") for loaded in self._loaded.values()
+        }
+        live |= {candidate: ("error", problems.note_of(err)) for candidate, err in self._failed.items()}
+        known = list(rows(self.catalogue, self.policy, live))
+        listed = {row.candidate for row in known}
+        return known + [Row(candidate, *state) for candidate, state in live.items() if candidate not in listed]
+
+    # Calling one plugin
+
+    def settings_model(self, kind: str, name: str) -> Any:
+        """The plugin's pydantic ``Settings``, or None. Loads the plugin; raises as :meth:`load` does."""
+        return self.load(kind, name).settings_model
+
+    def validate_settings(self, kind: str, name: str, table: Mapping[str, Any], *, where: str) -> Any:
+        """An instance of the plugin's ``Settings``, or None for a plugin without.
+
+        Args:
+            table: the plugin's keys of its section.
+            where: names the section in errors, ``[tools.fs]``.
+
+        Raises:
+            ConfigError: a key is unknown, missing or wrong.
+            PluginError: as :meth:`load`.
+        """
+        return check_settings(self.settings_model(kind, name), table, where=where)
+
+    def create_provider(self, kind: str, settings: ProviderSettings, http: HttpClient) -> Provider:
+        """Creates the provider of one entry of ``[providers]``.
+
+        Raises:
+            PluginError: the plugin cannot be used, or its hook failed or returned no provider.
+            OpenheimError: whatever error of ours the hook raised.
+        """
+        arguments = {"kind": kind, "settings": settings, "http": http}
+        provider: Provider = self._create(
+            "providers", kind, "openheim_create_provider", arguments, members=("generate", "wire", "default_model")
+        )
+        return provider
+
+    def create_embedder(self, kind: str, settings: ProviderSettings, http: HttpClient) -> Embedder:
+        """Creates the embedder of one entry of ``[providers]``. Raises as :meth:`create_provider`."""
+        arguments = {"kind": kind, "settings": settings, "http": http}
+        embedder: Embedder = self._create(
+            "embeddings", kind, "openheim_create_embedder", arguments, members=("embed", "dimension")
+        )
+        return embedder
+
+    def create_transport(self, name: str, settings: Any) -> Transport:
+        """Creates a transport, with ``settings`` from :meth:`validate_settings`. Raises as :meth:`create_provider`."""
+        arguments = {"name": name, "settings": settings}
+        transport: Transport = self._create(
+            "transports", name, "openheim_create_transport", arguments, members=("serve", "command")
+        )
+        return transport
+
+    def create_gate(self, name: str, settings: Any) -> Gate:
+        """Creates a gate, with ``settings`` from :meth:`validate_settings`. Raises as :meth:`create_provider`."""
+        arguments = {"name": name, "settings": settings}
+        gate: Gate = self._create("gates", name, "openheim_create_gate", arguments, members=("decide",))
+        return gate
+
+    # Calling many plugins
+
+    def tools(
+        self,
+        context: ToolsContext,
+        tables: Mapping[str, Mapping[str, Any]] | None = None,
+        only: Collection[str] | None = None,
+    ) -> list[OfferedTool]:
+        """The tools of every enabled toolset, sorted by name.
+
+        A toolset that fails, and an object that is no tool, are reported and left out; so is the loser of a clash.
+
+        Args:
+            context: where tools may work.
+            tables: toolset to its section ``[tools.NAME]``.
+            only: if not None, ask these toolsets only.
+
+        Raises:
+            OpenheimError: under a strict policy, instead of reporting.
+        """
+        tables = tables or {}
+        installed = self.names("tools")
+        for name in sorted({*tables, *(only or ())}.difference(installed)):
+            self._set_aside(problems.not_found("tools", name, installed))
+        offers: list[OfferedTool] = []
+        for name in installed:
+            if only is not None and name not in only:
+                continue
+            try:
+                offers += self._toolset(name, context, tables.get(name, {}))
+            except PluginDisabledError:
+                continue
+            except OpenheimError as err:
+                loaded = self._loaded.get(("tools", name))
+                self._set_aside(err, what=f"toolset {name}" + (f" ({loaded.candidate.origin})" if loaded else ""))
+        offered, clashes = settle(offers)
+        for line in clashes:
+            self._set_aside(PluginConflictError(line, hint="disable one of the toolsets to choose"))
+        return offered
+
+    def observers(self) -> tuple[Observer, ...]:
+        """The ``openheim_observe`` of every general plugin, resolved once. They may raise: the caller isolates them."""
+        with self._lock:
+            if self._observers is None:
+                from openheim.plugins.observing import make_observer
+
+                self._observers = tuple(
+                    make_observer(loaded, implementation)
+                    for loaded in self._general_plugins()
+                    for implementation in self._registry.implementations("openheim_observe", loaded)
+                )
+            return self._observers
+
+    def commands(self) -> dict[str, Any]:
+        """The commands that general plugins add, name to ``typer.Typer``.
+
+        A plugin whose hook fails is reported and left out. Of two commands of one name the first plugin's counts.
+        """
+        found: dict[str, Any] = {}
+        for loaded in self._general_plugins():
+            try:
+                for offered in self._call(loaded, "openheim_commands", {}):
+                    if not isinstance(offered, Mapping):
+                        what = f"it returned {type(offered).__name__} instead of a mapping"
+                        raise self._hook_failed(loaded, "openheim_commands", what)
+                    for name, command in offered.items():
+                        if found.setdefault(name, command) is not command:
+                            self._report_once(f"command {name!r} of {loaded.candidate.origin} is left out: it is taken")
+            except OpenheimError as err:
+                self._set_aside(err)
+        return found
+
+    # Inside
+
+    @property
+    def _registry(self) -> Registry:
+        if self._made_registry is None:
+            from openheim.plugins.registry import Registry
+
+            self._made_registry = Registry(self.catalogue, self.policy)
+        return self._made_registry
+
+    def _winner(self, kind: str, name: str) -> Candidate:
+        by_status: dict[str, list[tuple[Candidate, str]]] = {}
+        for ruling in self.policy.judge(self.catalogue.named(kind, name)):
+            by_status.setdefault(ruling.status, []).append((ruling.candidate, ruling.note))
+        match by_status:
+            case {"available": [(candidate, _note)]}:
+                return candidate
+            case {"conflict": rivals}:
+                raise problems.conflict(kind, name, [candidate for candidate, _note in rivals])
+            case {"incompatible": [(candidate, note), *_]}:
+                raise problems.incompatible(candidate, note)
+            case {"disabled": [(candidate, note), *_]}:
+                raise problems.disabled(candidate, note)
+            case _:
+                raise problems.not_found(kind, name, self.names(kind))
+
+    def _adopt(self, loaded: LoadedPlugin) -> LoadedPlugin:
+        self._registry.add(loaded)
+        self._loaded[loaded.candidate.key] = loaded
+        if loaded.kind == "plugins":
+            self._general = self._observers = None
+        return loaded
+
+    def _general_plugins(self) -> list[LoadedPlugin]:
+        """Every enabled plugin of kind ``plugins``, loaded when first asked for, in the order of their names."""
+        with self._lock:
+            if self._general is None:
+                general: list[LoadedPlugin] = []
+                for name in self.names("plugins"):
+                    try:
+                        general.append(self.load("plugins", name))
+                    except PluginDisabledError:
+                        continue
+                    except PluginError as err:
+                        self._set_aside(err)
+                self._general = general
+            return self._general
+
+    def _toolset(self, name: str, context: ToolsContext, table: Mapping[str, Any]) -> list[OfferedTool]:
+        loaded = self.load("tools", name)
+        settings = check_settings(loaded.settings_model, table, where=f"[tools.{name}]")
+        returned = self._call(loaded, "openheim_tools", {"settings": settings, "context": context})
+        tools, faults = checked_tools(returned)
+        for fault in faults:
+            self._set_aside(self._hook_failed(loaded, "openheim_tools", fault))
+        return [OfferedTool(tool, tool.name, name, loaded.distribution) for tool in tools]
+
+    def _create(self, kind: str, name: str, hook: str, arguments: dict[str, Any], *, members: Sequence[str]) -> Any:
+        loaded = self.load(kind, name)
+        created = self._call(loaded, hook, arguments)
+        if created is None:
+            raise self._hook_failed(loaded, hook, "it returned None")
+        missing = [member for member in members if not hasattr(created, member)]
+        if missing:
+            what = f"it returned {type(created).__name__}, which has no {' and no '.join(missing)}"
+            raise self._hook_failed(loaded, hook, what)
+        return created
+
+    def _call(self, loaded: LoadedPlugin, hook: str, arguments: dict[str, Any]) -> Any:
+        # They may wrap the hook, so they have to be there first.
+        self._general_plugins()
+        try:
+            result = self._registry.call(loaded, hook, arguments)
+        except OpenheimError:
+            raise
+        except (Exception, SystemExit) as err:
+            raise self._hook_failed(loaded, hook, err) from err
+        for returned in result if isinstance(result, list) else [result]:
+            if inspect.iscoroutine(returned):
+                returned.close()
+                raise self._hook_failed(loaded, hook, "it returned a coroutine; hooks return objects")
+        self._failed.pop(loaded.candidate, None)
+        return result
+
+    def _hook_failed(self, loaded: LoadedPlugin, hook: str, problem: BaseException | str) -> PluginLoadError:
+        candidate = loaded.candidate
+        err = problems.load_failed(candidate.label, candidate.origin, problem, doing=f"run {hook}")
+        self._failed[candidate] = err
+        return err
+
+    def _set_aside(self, err: OpenheimError, *, what: str = "") -> None:
+        """Reports an error that concerns one plugin only, or raises it under a strict policy."""
+        if self.policy.strict:
+            raise err
+        # Errors about plugins name the plugin themselves.
+        line = str(err) if isinstance(err, PluginError) or not what else f"{what} is left out: {err}"
+        logger.debug("%s", line, exc_info=err)
+        if self._report_once(line) and self._debug:
+            traceback.print_exception(err)
+
+    def _report_once(self, line: str) -> bool:
+        if line in self._reported:
+            return False
+        self._reported.add(line)
+        self._report(line)
+        return True

@@ -1,0 +1,148 @@
+"""What is loaded, registered with pluggy, and how its hooks are called."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from openheim.plugins import hookspecs, problems
+from openheim.plugins.catalogue import KINDS, Candidate, Catalogue
+from openheim.plugins.registration import Refused, checked_hooks
+from openheim.plugins.supervision import supervised
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openheim.plugins.policy import PluginPolicy
+
+__all__ = ("LoadedPlugin", "Registry")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedPlugin:
+    """A plugin that is loaded.
+
+    Args:
+        plugin: the module or object that stands at the entry point.
+        candidate: where it came from.
+        load_ms: how long its import took; 0 for one that was given.
+    """
+
+    plugin: Any
+    candidate: Candidate
+    load_ms: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        return self.candidate.kind
+
+    @property
+    def name(self) -> str:
+        return self.candidate.name
+
+    @property
+    def distribution(self) -> str:
+        return self.candidate.distribution
+
+    @property
+    def settings_model(self) -> Any:
+        """The pydantic model that the plugin exposes as ``Settings``, or None. Reading it may import pydantic.
+
+        Raises:
+            PluginLoadError: ``Settings`` is something else, or a lazy one could not be made.
+        """
+        candidate = self.candidate
+        try:
+            with supervised(f"Plugin {candidate.label} ({candidate.origin}) is making its settings model"):
+                model = getattr(self.plugin, "Settings", None)
+        except (Exception, SystemExit) as err:
+            raise problems.load_failed(candidate.label, candidate.origin, err) from err
+        if model is None:
+            return None
+        from pydantic import BaseModel
+
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            raise problems.load_failed(candidate.label, candidate.origin, "its Settings is no pydantic model")
+        return model
+
+
+class Registry:
+    """The loaded plugins, behind pluggy. Names that the policy switches off are blocked."""
+
+    def __init__(self, catalogue: Catalogue, policy: PluginPolicy) -> None:
+        self._manager = pluggy.PluginManager("openheim")
+        self._manager.add_hookspecs(hookspecs)
+        self._registered: dict[Candidate, Any] = {}
+        for rivals in catalogue.groups():
+            if all(policy.reason_disabled(candidate) for candidate in rivals):
+                self._manager.set_blocked(rivals[0].label)
+        for pattern in policy.disable:
+            # Nothing installed need have the name: a program may come to register it.
+            kind, dot, name = pattern.replace(":", ".", 1).partition(".")
+            if dot and kind in KINDS:
+                self._manager.set_blocked(f"{kind}:{name}")
+        if os.environ.get("OPENHEIM_TRACE_PLUGINS", "") not in ("", "0"):
+            from openheim.plugins.tracing import trace_hook_calls
+
+            trace_hook_calls(self._manager)
+
+    def is_blocked(self, candidate: Candidate) -> bool:
+        return self._manager.is_blocked(candidate.label)
+
+    def add(self, loaded: LoadedPlugin) -> None:
+        """Registers a plugin as ``kind:name``. Nothing is left registered when it is refused.
+
+        Raises:
+            PluginLoadError: it is no plugin of its kind.
+        """
+        candidate, plugin = loaded.candidate, loaded.plugin
+        try:
+            hooks = checked_hooks(self._manager, plugin, candidate.kind)
+            # pluggy takes each object once, and one module may stand at several entry points.
+            registered = _SameUnderAnotherName(plugin, hooks) if self._manager.is_registered(plugin) else plugin
+            self._manager.register(registered, name=candidate.label)
+        except Refused as err:
+            raise problems.load_failed(candidate.label, candidate.origin, str(err)) from err
+        except Exception as err:  # what pluggy finds beyond our checks; a stranger's object may raise when looked at
+            if self._manager.has_plugin(candidate.label):
+                self._manager.unregister(name=candidate.label)
+            raise problems.load_failed(candidate.label, candidate.origin, err) from err
+        self._registered[candidate] = registered
+
+    def implementations(self, hook: str, loaded: LoadedPlugin) -> Sequence[pluggy.HookImpl]:
+        """The plugin's own implementations of a hook."""
+        own = self._registered[loaded.candidate]
+        return [found for found in self._caller(hook).get_hookimpls() if found.plugin is own]
+
+    def call(self, loaded: LoadedPlugin, hook: str, arguments: dict[str, Any]) -> Any:
+        """Calls a hook of one plugin, inside the wrappers of general plugins and of nobody else."""
+        own = self._registered[loaded.candidate]
+        others = [
+            found.plugin
+            for found in self._caller(hook).get_hookimpls()
+            if found.plugin is not own and not _wraps_for_all(found)
+        ]
+        candidate = loaded.candidate
+        with supervised(f"Plugin {candidate.label} ({candidate.origin}) is running {hook}"):
+            return self._manager.subset_hook_caller(hook, others)(**arguments)
+
+    def _caller(self, hook: str) -> pluggy.HookCaller:
+        caller: pluggy.HookCaller = getattr(self._manager.hook, hook)
+        return caller
+
+
+class _SameUnderAnotherName:
+    """Stands for an object that is registered already."""
+
+    def __init__(self, plugin: Any, hooks: Sequence[str]) -> None:
+        for attribute in hooks:
+            setattr(self, attribute, getattr(plugin, attribute))
+
+
+def _wraps_for_all(implementation: pluggy.HookImpl) -> bool:
+    # Wrappers of other kinds would count or not depending on what happens to be loaded.
+    wraps = implementation.wrapper or implementation.hookwrapper
+    return wraps and implementation.plugin_name.startswith("plugins:")
