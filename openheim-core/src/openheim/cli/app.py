@@ -52,9 +52,10 @@ def run_command(arguments: list[str]) -> int:
         return 0
     except click.exceptions.UsageError as err:
         raise UsageError(err.format_message().rstrip("."), hint=_where_to_look(err)) from err
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
-    except click.exceptions.Abort as err:
+    except typer.Exit as stop:
+        code: int = stop.exit_code
+        return code
+    except typer.Abort as err:
         raise KeyboardInterrupt from err
     return result if isinstance(result, int) else 0
 

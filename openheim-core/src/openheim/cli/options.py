@@ -65,7 +65,7 @@ def take_global_options(arguments: list[str]) -> list[str]:
                     value = next(waiting)
                 except StopIteration:
                     raise UsageError(f"option {name} needs a value", hint="see openheim --help") from None
-            found = replace(found, **{name[2:].replace("-", "_"): value})
+            found = replace(found, config=value) if name == "--config" else replace(found, log_level=value)
         else:
             rest.append(argument)
     rest.extend(waiting)

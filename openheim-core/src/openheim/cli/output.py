@@ -1,6 +1,7 @@
 """Writing to stdout from the event loop.
 
-A reader that is slow must not stop the loop (nor Ctrl+C), so a thread does the writing. What waits to be written is bounded.
+A reader that is slow must not stop the loop (nor Ctrl+C), so a thread does the writing. What waits to be written is
+bounded.
 """
 
 from __future__ import annotations

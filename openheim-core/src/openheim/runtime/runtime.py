@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from openheim.agent.calls import CallContext, prepare_calls, run_calls
 from openheim.agent.steps import DirectSteps
 from openheim.agent.toolbox import Toolbox
+from openheim.agent.turn import ToolEnvironment
 from openheim.config.models import resolve_mode
 from openheim.config.selection import select_provider
 from openheim.errors import ConfigError, OpenheimError
 from openheim.files import Files
+from openheim.gates import GateSession
 from openheim.http import HttpClient
-from openheim.permissions import parse_rule
+from openheim.messages import ToolUseBlock
+from openheim.permissions import PermissionPolicy, parse_rule
 from openheim.prompt import read_identity
 from openheim.retry import RetryPolicy
 from openheim.runtime.session import ModelBinding, Session, SessionOptions
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from openheim.config.load import LoadedConfig
     from openheim.events import Event
     from openheim.gates import Gate
+    from openheim.messages import ToolResultBlock
     from openheim.plugins.host import PluginHost
     from openheim.providers import Provider
     from openheim.tools import Tool
@@ -72,11 +77,11 @@ class Runtime:
         self.steps: Steps = steps or DirectSteps()
         self.retry = retry or RetryPolicy()
         self.store = HistoryStore(loaded.data_dir / "history")
-        self.http = HttpClient(proxy=loaded.config.http.proxy, ca_file=loaded.config.http.ca_file)
         self.sessions: dict[str, Session] = {}
         self._report = report or _log.warning
         self._given_tools = tuple(tools)
         self._toolbox: Toolbox | None = None
+        self._http: HttpClient | None = None
         self._providers: dict[str, tuple[Provider, Any]] = {}
         self._secrets: set[str] = set()
         self._identity: tuple[tuple[int, int] | None, str] | None = None
@@ -165,12 +170,62 @@ class Runtime:
         """Now, in RFC 3339 with milliseconds."""
         return self.steps.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
+    async def call_tool(
+        self,
+        name: str,
+        arguments: str,
+        *,
+        cwd: Path | str | None = None,
+        mode: str | None = None,
+        publish: Callable[[Event], None] = lambda event: None,
+    ) -> ToolResultBlock:
+        """Runs one tool without a model, under the boundary and the permissions that a session would have.
+
+        Args:
+            arguments: JSON text of an object.
+            publish: told of the call's events.
+        """
+        config = self.loaded.config
+        directory = Path(cwd) if cwd is not None else _current_directory()
+        files = Files(self.loaded.work_dir(directory), directory.resolve())
+        policy = PermissionPolicy(
+            self._gate(config.permissions.gate),
+            allow=tuple(map(parse_rule, config.permissions.allow)),
+            deny=tuple(map(parse_rule, config.permissions.deny)),
+        )
+        session = GateSession("", _known_mode(mode or config.permissions.mode), files.cwd)
+
+        async def nobody(block: ToolUseBlock, question: str) -> bool:
+            return False
+
+        context = CallContext(
+            toolbox=self.toolbox,
+            environment=ToolEnvironment("", files, secrets=self.secrets),
+            steps=self.steps,
+            publish=publish,
+            decide=lambda call: policy.decide(call, session),
+            ask=nobody,
+            is_cancelled=lambda: False,
+        )
+        runs = prepare_calls([ToolUseBlock("call", name, arguments)], self.toolbox, cut=False)
+        await run_calls(runs, context)
+        result = runs[0].result
+        assert result is not None
+        return result
+
     # --- what sessions share ---
 
     @property
     def secrets(self) -> Sequence[str]:
         """Keys of the providers in use; no tool's child process may see them."""
         return tuple(self._secrets)
+
+    @property
+    def http(self) -> HttpClient:
+        """The client that all providers share."""
+        if self._http is None:
+            self._http = HttpClient(proxy=self.loaded.config.http.proxy, ca_file=self.loaded.config.http.ca_file)
+        return self._http
 
     @property
     def toolbox(self) -> Toolbox:
@@ -273,7 +328,8 @@ class Runtime:
                     await close()
                 except Exception as err:
                     _log.warning("provider %s failed to close: %s: %s", name, type(err).__name__, err)
-        await self.http.aclose()
+        if self._http is not None:
+            await self._http.aclose()
 
     def flush_later(self, session: Session) -> None:
         """Has the session's files made durable soon, off the event loop."""

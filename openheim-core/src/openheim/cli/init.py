@@ -1,0 +1,59 @@
+"""``openheim init``: a config file and an identity to start from."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from openheim.cli import options
+from openheim.cli.lean import LeanCommand
+from openheim.config.paths import config_file, home_dir
+from openheim.config.template import PROVIDER_CHOICES, config_template
+from openheim.errors import ConfigError, StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ("app",)
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(cls=LeanCommand)
+def init(
+    provider: Annotated[
+        str | None, typer.Option(help=f"Provider to start with: {', '.join(PROVIDER_CHOICES)}.")
+    ] = None,
+) -> None:
+    """Write a commented config.toml and a system.md; files that exist are left alone."""
+    if provider is not None and provider not in PROVIDER_CHOICES:
+        raise ConfigError(f"unknown provider {provider!r}", hint=f"choose one of {', '.join(PROVIDER_CHOICES)}")
+    from openheim.prompt import DEFAULT_IDENTITY
+
+    config = config_file(options.current().config)
+    _write_new(config, config_template(provider))
+    _write_new(home_dir() / "system.md", DEFAULT_IDENTITY)
+    variable = PROVIDER_CHOICES[provider][2] if provider else "OPENAI_API_KEY"
+    if variable and not os.environ.get(variable):
+        print(f"next: set {variable}, or edit the config; openheim doctor says what is missing")
+    else:
+        print('next: openheim run "what is in this directory?"')
+
+
+def _write_new(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Exclusive: a file that exists is never opened for writing, whoever made it a moment ago.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        print(f"kept {path} as it is")
+        return
+    except OSError as err:
+        raise StorageError(
+            f"cannot write {path}: {err.strerror}", hint="set OPENHEIM_HOME to a folder that can be written"
+        ) from err
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    print(f"wrote {path}")

@@ -1,0 +1,82 @@
+"""``openheim models``: the models that the settings allow."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from openheim.cli.failures import warn
+from openheim.cli.lean import LeanCommand
+from openheim.cli.starting import make_host, read_settings
+from openheim.cli.tables import print_json, print_table
+
+if TYPE_CHECKING:
+    from openheim.config.models import Config
+
+__all__ = ("app",)
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command(cls=LeanCommand)
+def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List providers and the models that the settings allow for each."""
+    from openheim.config.selection import select_provider
+    from openheim.errors import OpenheimError
+
+    loaded = read_settings()
+    config = loaded.config
+    try:
+        default = select_provider(config).settings.name
+    except OpenheimError as err:
+        warn(str(err))
+        default = ""
+    names = sorted({*config.providers, default} - {""})
+    providers = {name: _entry(config, name) for name in names}
+    defaults = _plugin_defaults(loaded, [name for name, entry in providers.items() if not entry["default_model"]])
+    for name, model in defaults.items():
+        providers[name]["default_model"] = model
+    if as_json:
+        print_json({"default_provider": default or None, "providers": providers})
+        return
+    rows = [
+        (
+            f"{name}{' (default)' if name == default else ''}",
+            entry["default_model"],
+            ", ".join(entry["models"]) or "any",
+        )
+        for name, entry in providers.items()
+    ]
+    print_table(("PROVIDER", "DEFAULT MODEL", "MODELS"), rows)
+
+
+def _entry(config: Config, name: str) -> dict[str, Any]:
+    entry = config.providers.get(name)
+    models = list(entry.models) if entry is not None else []
+    default = entry.default_model if entry is not None else None
+    return {"default_model": default or (models[0] if models else ""), "models": models}
+
+
+def _plugin_defaults(loaded: Any, names: list[str]) -> dict[str, str]:
+    """Default models that only the plugin knows; a plugin that cannot be used is a warning."""
+    if not names:
+        return {}
+    from openheim.config.selection import resolve_entry
+    from openheim.errors import OpenheimError
+    from openheim.http import HttpClient
+
+    host = make_host(loaded)
+    found = {}
+    for name in names:
+        try:
+            settings, options = resolve_entry(loaded.config, name, os.environ)
+            checked = host.validate_settings("providers", settings.kind, options, where=f"[providers.{name}]")
+            from dataclasses import replace
+
+            created = host.create_provider(settings.kind, replace(settings, options=checked), HttpClient())
+            found[name] = created.default_model
+        except OpenheimError as err:
+            warn(f"provider {name!r}: {err}")
+    return found

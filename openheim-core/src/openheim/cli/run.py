@@ -1,0 +1,165 @@
+"""``openheim run``: one prompt, one turn, an answer and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from openheim.cli.failures import report_failure
+from openheim.cli.lean import LeanCommand
+from openheim.cli.prompt_input import prompt_blocks
+from openheim.cli.run_result import failed_result, run_result
+from openheim.cli.starting import make_runtime
+from openheim.errors import OpenheimError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openheim.cli.run_output import Output
+    from openheim.messages import Block
+    from openheim.runtime import Runtime, Session
+
+__all__ = ("app",)
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+class OutputFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    STREAM_JSON = "stream-json"
+
+
+@app.command(cls=LeanCommand)
+def run(
+    prompt: Annotated[
+        str | None, typer.Argument(help="What to do. Left out or '-': read from standard input.", show_default=False)
+    ] = None,
+    provider: Annotated[str | None, typer.Option(help="A configured provider, or a kind such as demo.")] = None,
+    model: Annotated[str | None, typer.Option(help="One of the provider's models.")] = None,
+    mode: Annotated[str | None, typer.Option(help="default, plan, acceptEdits, bypassPermissions or dontAsk.")] = None,
+    max_iterations: Annotated[int | None, typer.Option(help="Model calls at most.", min=1)] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds after which the turn is cancelled.")] = None,
+    cwd: Annotated[str | None, typer.Option(help="Working directory of the session.")] = None,
+    allow: Annotated[list[str] | None, typer.Option(help="Rule that allows, such as 'edit_file(src/**)'.")] = None,
+    deny: Annotated[list[str] | None, typer.Option(help="Rule that denies; it wins.")] = None,
+    image: Annotated[list[str] | None, typer.Option(help="Attach an image file.")] = None,
+    output: Annotated[OutputFormat, typer.Option(help="Form of standard output.")] = OutputFormat.TEXT,
+) -> int:
+    """Answer one prompt and exit.
+
+    Standard output carries the answer and nothing else; notices go to standard error. Nobody is asked for permission:
+    what rules and mode leave open is allowed in the default mode and denied with --mode dontAsk.
+    """
+    if timeout is not None and not timeout > 0:
+        raise UsageError("--timeout must be more than 0 seconds", hint="leave it out for no limit")
+    try:
+        content = prompt_blocks(prompt, image or ())
+        runtime = make_runtime()
+        session = runtime.new_session(
+            cwd=cwd,
+            provider=provider,
+            model=model,
+            mode=mode,
+            allow=allow or (),
+            deny=deny or (),
+            max_iterations=max_iterations,
+        )
+    except OpenheimError as err:
+        if output is OutputFormat.TEXT:
+            raise
+        return _fail_early(err, output)
+    return _Run(runtime, session, content, output.value, timeout).start()
+
+
+def _fail_early(err: OpenheimError, output: OutputFormat) -> int:
+    from openheim._jsontext import dump_text
+
+    record: dict[str, Any] = failed_result(err).record
+    if output is OutputFormat.STREAM_JSON:
+        record = {"type": "result", "session_id": None, "seq": 0} | record
+    typer.echo(dump_text(record))
+    return report_failure(err)
+
+
+class _Run:
+    """One turn under signals and a time limit."""
+
+    def __init__(
+        self, runtime: Runtime, session: Session, content: Sequence[Block], form: str, timeout: float | None
+    ) -> None:
+        self.runtime = runtime
+        self.session = session
+        self.content = content
+        self.form = form
+        self.timeout = timeout
+        self.signal: int | None = None
+        self.timed_out = False
+
+    def start(self) -> int:
+        import anyio
+
+        return anyio.run(self._run)
+
+    async def _run(self) -> int:
+        import anyio
+        import anyio.lowlevel
+        from anyio import from_thread, to_thread
+
+        from openheim.cli.output import StdoutWriter
+        from openheim.cli.run_output import output_for
+
+        token = anyio.lowlevel.current_token()
+
+        def reader_gone() -> None:
+            try:
+                from_thread.run_sync(self.session.cancel, token=token)
+            except RuntimeError:
+                # The turn was over already.
+                pass
+
+        writer = StdoutWriter(reader_gone)
+        async with self.runtime, anyio.create_task_group() as group:
+            await group.start(self._watch_signals)
+            if self.timeout is not None:
+                group.start_soon(self._watch_time, self.timeout)
+            code = await self._turn(output_for(self.form, writer))
+            await to_thread.run_sync(writer.finish, abandon_on_cancel=True)
+            group.cancel_scope.cancel()
+        return 141 if writer.gone else code
+
+    async def _turn(self, output: Output) -> int:
+        session = self.session
+        output.start(session)
+        session.stream.attach(output.show)
+        try:
+            outcome = await session.prompt(self.content)
+        except OpenheimError as err:
+            result = failed_result(err)
+        else:
+            result = run_result(session, outcome, signal=self.signal, timed_out=self.timed_out)
+        output.end(result)
+        return result.exit_code
+
+    async def _watch_signals(self, *, task_status: Any) -> None:
+        import anyio
+
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for number in signals:
+                if self.signal is not None or not self.session.running:
+                    # Asked twice, or there is no turn to end in order: go at once.
+                    os._exit(128 + number)
+                self.signal = number
+                self.session.cancel()
+
+    async def _watch_time(self, seconds: float) -> None:
+        import anyio
+
+        await anyio.sleep(seconds)
+        self.timed_out = True
+        self.session.cancel()

@@ -1,0 +1,64 @@
+"""``openheim tools``: what a session here would offer, and one call without a model."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from openheim.cli.lean import lean_app
+from openheim.cli.starting import make_runtime
+from openheim.cli.tables import print_json, print_table
+
+__all__ = ("app",)
+
+app = lean_app(no_args_is_help=True, help="List tools, or call one without a model.")
+
+
+@app.command("list")
+def list_tools(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List the tools that a session in this directory would offer."""
+    runtime = make_runtime()
+    specs = runtime.toolbox.specs
+    if as_json:
+        print_json(
+            [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": spec.name,
+                        "description": spec.description,
+                        "parameters": spec.parameters,
+                    },
+                }
+                for spec in specs
+            ]
+        )
+        return
+    if not specs:
+        print("no tool is installed; try: pip install openheim-tools-fs", file=sys.stderr)
+    print_table(("NAME", "DESCRIPTION"), [(spec.name, _first_sentence(spec.description)) for spec in specs])
+
+
+def _first_sentence(text: str) -> str:
+    line = " ".join(text.split())
+    return line.split(". ", 1)[0].removesuffix(".")
+
+
+@app.command("call")
+def call_tool(
+    name: Annotated[str, typer.Argument(help="The tool's name.")],
+    arguments: Annotated[str, typer.Argument(help="Its arguments, a JSON object.")] = "{}",
+    cwd: Annotated[str | None, typer.Option(help="Working directory.")] = None,
+) -> int:
+    """Run one tool without a model, under the same boundary and permissions as in a session.
+
+    The result goes to standard output; an error result goes to standard error, with exit code 1.
+    """
+    import anyio
+
+    runtime = make_runtime()
+    result = anyio.run(lambda: runtime.call_tool(name, arguments, cwd=cwd))
+    print(result.content, file=sys.stderr if result.is_error else sys.stdout)
+    return 1 if result.is_error else 0
