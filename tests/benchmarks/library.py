@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+
 from openheim import Runtime, Session, TextDelta, tool
 from openheim.config import load_config
 from openheim.plugins.host import PluginHost
 from openheim.plugins.policy import PluginPolicy
-
 from tests.benchmarks.mock import TOOL
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from openheim.messages import Message, TextBlock
 from openheim.store import HistoryStore
-
 from tests.benchmarks.measure import Row, median
 
 LENGTHS = (10, 1_000, 10_000)

@@ -47,9 +47,10 @@ def test_all_members_have_the_version_of_the_core(member: Path) -> None:
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=str)
 def test_a_plugin_asks_for_this_major_version_of_the_core(plugin: Path) -> None:
-    from openheim import __version__
     from packaging.requirements import Requirement
     from packaging.version import Version
+
+    from openheim import __version__
 
     wanted = [Requirement(text) for text in toml(plugin / "pyproject.toml")["project"]["dependencies"]]
     (core,) = [requirement for requirement in wanted if requirement.name == "openheim-core"]

