@@ -88,6 +88,7 @@ class Runtime:
         self._observers: list[tuple[str, Callable[..., object]]] | None = None
         self._dirty: dict[str, Session] = {}
         self._wake: anyio.Event | None = None
+        self._flushed = anyio.Event()
         self._exit = AsyncExitStack()
         self._closing = False
 
@@ -304,6 +305,7 @@ class Runtime:
     async def __aenter__(self) -> Runtime:
         group = await self._exit.enter_async_context(anyio.create_task_group())
         self._wake = anyio.Event()
+        self._flushed = anyio.Event()
         group.start_soon(self._flush_dirty)
         return self
 
@@ -311,13 +313,19 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with anyio.CancelScope(shield=True):
-            for session in list(self.sessions.values()):
-                self.close_session(session)
+            for session in self.sessions.values():
+                session.cancel()
             self._closing = True
             if self._wake is not None:
                 self._wake.set()
+            await self._flushed.wait()
+            # The flushing task may have been cancelled with everything else.
+            await self._flush()
+            for session in list(self.sessions.values()):
+                self.close_session(session)
             await self._close_providers()
-        await self._exit.__aexit__(kind, error, trace)
+        # Without the error: a task group would wrap it, and what the program raised should reach it as it is.
+        await self._exit.aclose()
         self.store.close()
 
     async def _close_providers(self) -> None:
@@ -338,18 +346,25 @@ class Runtime:
             self._wake.set()
 
     async def _flush_dirty(self) -> None:
-        while True:
-            if not self._dirty:
-                if self._closing:
-                    return
-                self._wake = anyio.Event()
-                await self._wake.wait()
-            flushes = [session.prepare_flush() for session in self._dirty.values()]
-            self._dirty.clear()
-            if flushes:
-                with anyio.CancelScope(shield=True):
-                    for problem in await anyio.to_thread.run_sync(_run_all, flushes):
-                        self._report(f"a session may not be saved: {problem}")
+        try:
+            while self._dirty or not self._closing:
+                await self._flush_once()
+        finally:
+            self._flushed.set()
+
+    async def _flush_once(self) -> None:
+        if not self._dirty:
+            self._wake = anyio.Event()
+            await self._wake.wait()
+        with anyio.CancelScope(shield=True):
+            await self._flush()
+
+    async def _flush(self) -> None:
+        flushes = [session.prepare_flush() for session in self._dirty.values()]
+        self._dirty.clear()
+        if flushes:
+            for problem in await anyio.to_thread.run_sync(_run_all, flushes):
+                self._report(f"a session may not be saved: {problem}")
 
 
 def _run_all(calls: Sequence[Callable[[], None]]) -> list[OpenheimError]:
