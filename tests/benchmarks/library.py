@@ -33,7 +33,7 @@ class OpenheimSubject:
             for mode in modes
         }
         flags = {"providers": entries, "max_iterations": 2000, "permissions": {"gate": "allow"}}
-        self.runtime = Runtime(load_config(flags=flags), PluginHost(PluginPolicy()), tools=[note])
+        self.runtime = Runtime(load_config(flags=flags), PluginHost(PluginPolicy(), report=print), tools=[note])
         self.shown: list[str] = []
 
     async def __aenter__(self) -> OpenheimSubject:

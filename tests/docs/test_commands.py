@@ -20,6 +20,14 @@ NOT_RUN = {
     ("*", "pip install openheim"): "asks the package index for released packages",
     ("README.md", "python3 -m venv .venv &&"): "installs from the package index; .ci/quick-start runs it",
     ("README.md", "python3 -m venv .venv-test &&"): "is what runs this test; .ci/quick-start runs it",
+    ("README.md", "export OPENAI_API_KEY="): "needs a key and a network",
+    ("docs/how-to/build-a-minimal-image.md", "OPENHEIM_RELEASE=1"): "takes minutes; tests/packaging runs it",
+    (
+        "docs/how-to/build-a-minimal-image.md",
+        "pip install --no-index",
+    ): "needs those wheels; tests/packaging installs them",
+    ("docs/how-to/run-a-local-model.md", "openheim run --provider local"): "needs a model server; tests/real has one",
+    ("docs/how-to/run-a-local-model.md", "python3 -m venv llama"): "takes 280 MB; tests/real does the same",
 }
 
 

@@ -152,7 +152,7 @@ def test_its_models_are_listed(command: list[str], api_base: str) -> None:
     settings = ProviderSettings("llama", "openai_compatible", api_base, default_model="gemma-3-270m")
 
     async def names() -> list[str]:
-        host, http = PluginHost(PluginPolicy()), HttpClient()
+        host, http = PluginHost(PluginPolicy(), report=print), HttpClient()
         provider: Any = host.create_provider("openai_compatible", settings, http)
         try:
             return [model.id for model in await provider.models()]
