@@ -156,12 +156,24 @@ def test_the_core_and_one_plugin(plugin: Path, installation: Installation, wheel
     run(installation.python, "-c", f"import {import_name(plugin)}.plugin", cwd=installation.folder)
     checked = installation.openheim("plugins", "check").stdout
     assert plugin.name in checked
-    # Its contract suite, in the same environment: the tests only, nothing of the checkout.
-    suite = CHECKOUT / plugin / "tests"
-    assert list(suite.glob("test_*.py")), f"{plugin} has no contract suite"
-    installation.pip("install", "-q", "-c", CHECKOUT / "constraints.txt", "pytest", "pytest-timeout", "hypothesis")
-    copy = shutil.copytree(suite, installation.folder / "tests")
-    run(installation.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", copy, cwd=installation.folder)
+    # Its contract suite, against what was installed: a copy of the tests, far from the checkout's sources.
+    suites = contract_suites(plugin)
+    assert suites, f"no test inherits a contract suite for {plugin.name}"
+    installation.pip("install", "-q", "-c", CHECKOUT / "constraints.txt", *tools_for_tests())
+    shutil.copytree(CHECKOUT / "tests", installation.folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(CHECKOUT / "pyproject.toml", installation.folder)
+    run(installation.python, "-m", "pytest", "-p", "no:cacheprovider", *suites, cwd=installation.folder)
+
+
+def contract_suites(plugin: Path) -> list[str]:
+    wanted = f'plugin = "{import_name(plugin)}.plugin"'
+    files = sorted((CHECKOUT / "tests").rglob("test_*.py"))
+    return [str(file.relative_to(CHECKOUT)) for file in files if wanted in file.read_text(encoding="utf-8")]
+
+
+def tools_for_tests() -> list[str]:
+    lines = (CHECKOUT / "tests/requirements.txt").read_text(encoding="utf-8").splitlines()
+    return [line.partition("#")[0].strip() for line in lines if line and line[0] not in "#-"]
 
 
 @pytest.mark.parametrize("extra", ["all", "openai"])
