@@ -88,8 +88,8 @@ def _examples(tools: Collection[str]) -> str:
 
 def missing_tool(tool: str) -> str:
     return (
-        f"That takes the tool {tool}, which this session does not offer. The package {_PACKAGES[tool]} brings it; "
-        "plan mode and settings may leave it out."
+        f"That takes the tool {tool}, which this session does not offer. It comes with {_PACKAGES[tool]} "
+        f"(pip install {_PACKAGES[tool]}), unless plan mode or the settings leave it out."
     )
 
 
