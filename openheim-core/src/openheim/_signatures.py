@@ -1,4 +1,4 @@
-"""Schemas and argument checks of typed functions, by pydantic; imported when such a tool is first asked for its schema."""
+"""Schemas and argument checks of typed functions, by pydantic; imported when a tool is first asked for its schema."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
 
 def parameters_schema(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON Schema that the model is shown, without the titles that pydantic adds."""
-    return _without_titles(model.model_json_schema(), top=True)
+    schema: dict[str, Any] = _without_titles(model.model_json_schema(), top=True)
+    return schema
 
 
 def _without_titles(node: Any, *, top: bool = False) -> Any:

@@ -94,12 +94,12 @@ def _plugins(loaded: LoadedConfig) -> Iterator[Finding]:
 
     rows = make_host(loaded).rows()
     for row in rows:
-        origin = f"{row.distribution} {row.version}"
+        origin = f"{row.candidate.origin}"
         bad = row.status in ("error", "conflict", "incompatible")
         detail = f"{origin}: {row.status}{f' ({row.note})' if row.note else ''}"
-        yield Finding(f"plugin {row.kind}.{row.name}", "problem" if bad else "ok", detail)
+        yield Finding(f"plugin {row.candidate.kind}.{row.candidate.name}", "problem" if bad else "ok", detail)
     for kind, advice in (("providers", "openheim-provider-openai"), ("tools", "openheim-tools-fs")):
-        if not any(row.kind == kind for row in rows):
+        if not any(row.candidate.kind == kind for row in rows):
             yield Finding(kind, "problem", f"none is installed; try: pip install {advice}")
 
 

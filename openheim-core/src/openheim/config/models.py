@@ -42,44 +42,50 @@ class ProviderEntry(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True, coerce_numbers_to_str=True)
 
-    kind: str | None = Field(None, description="Which plugin answers for this entry; taken from its name if left out.")
-    api_base: str | None = Field(None, description="Base address; the plugin has its own default.")
-    default_model: str | None = Field(None, description="Model used when none is named.")
-    models: tuple[str, ...] = Field((), description="The only models allowed; empty for any.")
-    env_var: str | None = Field(None, description="Environment variable that holds the key.")
-    api_key: SecretStr | None = Field(None, description="The key itself, used when the variable is not set.")
-    api_key_file: str | None = Field(None, description="File that holds the key.")
-    timeout_secs: PositiveFloat = Field(120.0, description="Bounds connecting and the gap between two reads.")
-    max_tokens: PositiveInt | None = Field(None, description="Cap on each reply, in tokens.")
-    context_window: PositiveInt | None = Field(None, description="Tokens that the model can take.")
-    thinking: str | int | None = Field(None, description="off, adaptive, a budget in tokens or an effort.")
-    fallback: tuple[str, ...] = Field((), description="provider/model pairs to try when this one fails.")
-    price: PriceSection | None = Field(None, description="Cost per million tokens.")
+    kind: str | None = Field(
+        default=None, description="Which plugin answers for this entry; taken from its name if left out."
+    )
+    api_base: str | None = Field(default=None, description="Base address; the plugin has its own default.")
+    default_model: str | None = Field(default=None, description="Model used when none is named.")
+    models: tuple[str, ...] = Field(default=(), description="The only models allowed; empty for any.")
+    env_var: str | None = Field(default=None, description="Environment variable that holds the key.")
+    api_key: SecretStr | None = Field(default=None, description="The key itself, used when the variable is not set.")
+    api_key_file: str | None = Field(default=None, description="File that holds the key.")
+    timeout_secs: PositiveFloat = Field(default=120.0, description="Bounds connecting and the gap between two reads.")
+    max_tokens: PositiveInt | None = Field(default=None, description="Cap on each reply, in tokens.")
+    context_window: PositiveInt | None = Field(default=None, description="Tokens that the model can take.")
+    thinking: str | int | None = Field(default=None, description="off, adaptive, a budget in tokens or an effort.")
+    fallback: tuple[str, ...] = Field(default=(), description="provider/model pairs to try when this one fails.")
+    price: PriceSection | None = Field(default=None, description="Cost per million tokens.")
 
 
 class HttpSection(_Section):
-    proxy: str | None = Field(None, description="Proxy for requests to providers.")
-    ca_file: str | None = Field(None, description="Certificate authorities to trust instead of the system's.")
+    proxy: str | None = Field(default=None, description="Proxy for requests to providers.")
+    ca_file: str | None = Field(default=None, description="Certificate authorities to trust instead of the system's.")
 
 
 class PermissionsSection(_Section):
-    gate: str = Field("ask", description="Which gate decides about tool calls.")
+    gate: str = Field(default="ask", description="Which gate decides about tool calls.")
     mode: Literal["default", "plan", "acceptEdits", "bypassPermissions", "dontAsk", "code", "architect"] = Field(
-        "default", description="Mode of new sessions."
+        default="default", description="Mode of new sessions."
     )
-    allow: tuple[str, ...] = Field((), description="Rules that allow, such as edit_file(src/**).")
-    deny: tuple[str, ...] = Field((), description="Rules that deny; they win.")
+    allow: tuple[str, ...] = Field(default=(), description="Rules that allow, such as edit_file(src/**).")
+    deny: tuple[str, ...] = Field(default=(), description="Rules that deny; they win.")
 
 
 class Config(_Section):
     """The whole of ``config.toml``."""
 
-    default_provider: str | None = Field(None, description="Entry of [providers] used when none is named.")
-    max_iterations: Annotated[int, Field(ge=1, le=100_000)] = Field(10, description="Model calls per prompt at most.")
-    default_skills: tuple[str, ...] = Field((), description="Skills of every session.")
-    work_dir: str | None = Field(None, description="Boundary of file access; the directory started in if left out.")
-    allow_shell: bool = Field(False, description="Whether commands may be run.")
-    data_dir: str | None = Field(None, description="Where history, skills and memory are kept.")
+    default_provider: str | None = Field(default=None, description="Entry of [providers] used when none is named.")
+    max_iterations: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=10, description="Model calls per prompt at most."
+    )
+    default_skills: tuple[str, ...] = Field(default=(), description="Skills of every session.")
+    work_dir: str | None = Field(
+        default=None, description="Boundary of file access; the directory started in if left out."
+    )
+    allow_shell: bool = Field(default=False, description="Whether commands may be run.")
+    data_dir: str | None = Field(default=None, description="Where history, skills and memory are kept.")
     providers: dict[str, ProviderEntry] = Field(default_factory=dict, description="Model services.")
     tools: dict[str, dict[str, Any]] = Field(default_factory=dict, description="Settings of toolsets.")
     transports: dict[str, dict[str, Any]] = Field(default_factory=dict, description="Settings of transports.")

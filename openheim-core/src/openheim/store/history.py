@@ -47,7 +47,7 @@ class StoredSession:
 class SessionLog:
     """The log of one session, open for appending while it is in use."""
 
-    def __init__(self, path: Path, opened: OrderedDict[str, SessionLog]) -> None:
+    def __init__(self, path: Path, opened: OrderedDict[int, SessionLog]) -> None:
         self.path = path
         self._opened = opened
         self._descriptor: int | None = None
@@ -83,7 +83,7 @@ class SessionLog:
             ) from err
 
     def _open(self) -> int:
-        key = str(self.path)
+        key = id(self)
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._torn = True
@@ -122,7 +122,7 @@ class SessionLog:
 
     def close(self) -> None:
         """Lets go of the descriptor; the next append opens it again."""
-        self._opened.pop(str(self.path), None)
+        self._opened.pop(id(self), None)
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -133,7 +133,7 @@ class HistoryStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._opened: OrderedDict[str, SessionLog] = OrderedDict()
+        self._opened: OrderedDict[int, SessionLog] = OrderedDict()
 
     def log_path(self, session_id: str) -> Path:
         return self.folder / f"{session_id}.jsonl"

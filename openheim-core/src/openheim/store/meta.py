@@ -98,8 +98,9 @@ def title_of(text: str) -> str | None:
 def read_meta(path: Path) -> SessionMeta | None:
     """The metadata in ``path``, or None if there is none that can be read."""
     try:
-        return SessionMeta.from_dict(json.loads(path.read_bytes())["meta"])
-    except (OSError, ValueError, KeyError, TypeError):
+        raw = json.loads(path.read_bytes())
+        return SessionMeta.from_dict(raw["meta"]) if isinstance(raw["meta"], dict) else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -1,0 +1,108 @@
+"""A session's stream: numbers, watchers, subscriptions that fall behind."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from openheim.events import Event, Notice, TextDelta, ThinkingDelta, WatcherDropped
+from openheim.runtime.stream import JOINED_CHARACTERS, EventStream
+
+pytestmark = pytest.mark.anyio
+
+
+def notice(text: str) -> Notice:
+    return Notice("info", text)
+
+
+async def test_events_are_numbered_and_reach_every_watcher() -> None:
+    stream = EventStream(100)
+    first: list[Event] = []
+    second: list[Event] = []
+    stream.attach(first.append)
+    stream.publish(notice("a"))
+    stream.attach(second.append)
+    stream.publish(notice("b"))
+    stream.detach(second.append)
+    assert [event.seq for event in first] == [101, 102]
+    assert [event.seq for event in second] == [102]
+
+
+async def test_a_watcher_that_raises_is_dropped_and_the_others_go_on() -> None:
+    stream = EventStream(0)
+    seen: list[Event] = []
+
+    def broken(event: Event) -> None:
+        raise ValueError("no")
+
+    stream.attach(broken)
+    stream.attach(seen.append)
+    stream.publish(notice("a"))
+    stream.publish(notice("b"))
+    assert len(seen) == 2
+
+
+async def test_observers_see_everything_but_deltas() -> None:
+    seen: list[str] = []
+    stream = EventStream(0, lambda event: seen.append(event.type))
+    stream.publish(TextDelta("x"))
+    stream.publish(ThinkingDelta("x"))
+    stream.publish(notice("a"))
+    assert seen == ["notice"]
+
+
+async def test_a_subscription_iterates_and_ends_when_closed() -> None:
+    stream = EventStream(0)
+    subscription = stream.subscribe()
+    texts: list[str] = []
+
+    async def read() -> None:
+        texts.extend([event.text async for event in subscription if isinstance(event, Notice)])
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            stream.publish(notice("a"))
+            await anyio.wait_all_tasks_blocked()
+            stream.publish(notice("b"))
+            stream.close()
+    assert texts == ["a", "b"]
+
+
+async def test_deltas_that_were_not_taken_are_joined() -> None:
+    stream = EventStream(0)
+    subscription = stream.subscribe()
+    for piece in ("a", "b", "c"):
+        stream.publish(TextDelta(piece))
+    stream.publish(ThinkingDelta("t"))
+    stream.publish(TextDelta("d"))
+    held = subscription.pending()
+    assert [(event.type, getattr(event, "text", ""), event.seq) for event in held] == [
+        ("text_delta", "abc", 3),
+        ("thinking_delta", "t", 4),
+        ("text_delta", "d", 5),
+    ]
+
+
+async def test_joined_deltas_have_a_bound_and_lose_nothing() -> None:
+    stream = EventStream(0)
+    subscription = stream.subscribe()
+    for number in range(5000):
+        stream.publish(TextDelta(f"{number:05}"))
+    held = [event for event in subscription.pending() if isinstance(event, TextDelta)]
+    assert max(len(event.text) for event in held) < JOINED_CHARACTERS + 5
+    assert "".join(event.text for event in held) == "".join(f"{number:05}" for number in range(5000))
+
+
+async def test_a_watcher_that_falls_behind_is_dropped_with_a_marker() -> None:
+    stream = EventStream(0)
+    subscription = stream.subscribe(capacity=3)
+    other: list[Event] = []
+    stream.attach(other.append)
+    for number in range(5):
+        stream.publish(notice(str(number)))
+    with anyio.fail_after(10):
+        events = [event async for event in subscription]
+    assert events == [WatcherDropped(4, 4)]
+    assert len(other) == 5

@@ -1,0 +1,181 @@
+"""The log of a session and its metadata."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from openheim.errors import SessionNotFoundError, StorageError
+from openheim.messages import Message, TextBlock, ToolUseBlock, UnknownBlock, message_from_stored, message_to_stored
+from openheim.store import HistoryStore, SessionMeta
+from openheim.store.history import KEPT_DESCRIPTORS
+from openheim.store.meta import title_of
+
+ID = "550e8400-e29b-41d4-a716-446655440000"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> HistoryStore:
+    made = HistoryStore(tmp_path / "history")
+    made.prepare()
+    return made
+
+
+def user(text: str) -> Message:
+    return Message("user", (TextBlock(text),), id=text, created_at="2026-01-01T00:00:00.000Z", turn=1, step=1)
+
+
+def texts(store: HistoryStore) -> list[str]:
+    return [message.text for message in store.load(ID).messages]
+
+
+def test_appended_messages_load_again(store: HistoryStore) -> None:
+    log = store.log(ID)
+    log.append(user("one"))
+    log.append_record({"record": "turn_end", "at": "now"})
+    log.close()
+    log.append(user("two"))
+    loaded = store.load(ID)
+    assert texts(store) == ["one", "two"]
+    assert loaded.records == [{"record": "turn_end", "at": "now"}]
+    assert oct(store.log_path(ID).stat().st_mode & 0o777) == "0o600"
+
+
+@pytest.mark.parametrize("text", ["", "é\u2028\u0085\n\r", "\ud800", "\x00", "x" * 1_000_000, '"\\'])
+def test_any_text_survives(store: HistoryStore, text: str) -> None:
+    store.log(ID).append(user(text))
+    store.log(ID).append(user("after"))
+    assert texts(store) == [text, "after"]
+
+
+def test_a_torn_tail_hides_nothing_that_follows(store: HistoryStore) -> None:
+    log = store.log(ID)
+    log.append(user("one"))
+    log.close()
+    whole = store.log_path(ID).read_bytes()
+    with store.log_path(ID).open("ab") as file:
+        file.write(whole[: len(whole) // 2])
+    log.append(user("two"))
+    loaded = store.load(ID)
+    assert [message.text for message in loaded.messages] == ["one", "two"]
+    assert len(loaded.warnings) == 2  # the torn line, and the missing metadata
+
+
+@pytest.mark.parametrize(
+    "line", ["{broken", "[]", "3", "null", '{"role": "god", "content": []}', '{"role": "user"}', "\xff"]
+)
+def test_a_line_that_cannot_be_read_is_skipped_with_a_warning(store: HistoryStore, line: str) -> None:
+    store.log(ID).append(user("one"))
+    with store.log_path(ID).open("ab") as file:
+        file.write(line.encode("latin-1") + b"\n")
+    store.log(ID).append(user("two"))
+    loaded = store.load(ID)
+    assert [message.text for message in loaded.messages] == ["one", "two"]
+    assert loaded.warnings[0] == "line 2 of the history cannot be read and is skipped"
+
+
+def test_unknown_blocks_and_keys_are_kept() -> None:
+    stored = {
+        "role": "assistant",
+        "content": [{"type": "hologram", "size": 3}, {"type": "text"}, {"type": "text", "text": "ok"}],
+        "colour": "blue",
+        "usage": {"input_tokens": "many"},
+    }
+    message = message_from_stored(stored)
+    assert message.content[:2] == (UnknownBlock({"type": "hologram", "size": 3}), UnknownBlock({"type": "text"}))
+    again = message_to_stored(message)
+    assert again["content"] == stored["content"]
+    assert again["colour"] == "blue"
+
+
+def test_the_oldest_form_of_a_message_is_read() -> None:
+    raw = {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "c", "name": "read_file", "arguments": '{"path": "a"}'}],
+    }
+    message = message_from_stored(raw)
+    assert message.content == (ToolUseBlock("c", "read_file", '{"path": "a"}'),)
+    assert (message.id, message.turn) == ("", 0)
+
+
+def test_metadata_is_replaced_in_one_step_and_keeps_what_it_does_not_know(store: HistoryStore) -> None:
+    path = store.meta_path(ID)
+    path.write_text(json.dumps({"meta": {"id": ID, "title": "t", "flavour": "mint", "format": 1}}))
+    meta = store.load(ID).meta
+    meta.title = "new"
+    store.write_meta(meta)
+    raw = json.loads(path.read_text())["meta"]
+    assert (raw["title"], raw["flavour"], raw["format"]) == ("new", "mint", 1)
+    assert [entry.name for entry in store.folder.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"meta": 3}', b'{"meta": {}}', b"\xff"])
+def test_damaged_metadata_is_made_anew(store: HistoryStore, content: bytes) -> None:
+    store.meta_path(ID).write_bytes(content)
+    store.log(ID).append(user("one"))
+    loaded = store.load(ID)
+    assert loaded.meta.id == ID
+    assert "metadata" in loaded.warnings[0]
+
+
+@pytest.mark.parametrize("session_id", ["", "..", "../../etc/passwd", "x", f"{ID}/", "not-there", f"{ID}\n"])
+def test_what_is_no_session_id_is_not_found(store: HistoryStore, session_id: str) -> None:
+    with pytest.raises(SessionNotFoundError):
+        store.load(session_id)
+
+
+def test_an_unknown_session_is_not_found(store: HistoryStore) -> None:
+    with pytest.raises(SessionNotFoundError):
+        store.load(ID)
+
+
+def test_kept_descriptors_are_bounded(store: HistoryStore) -> None:
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    ids = [f"550e8400-e29b-41d4-a716-{number:012}" for number in range(KEPT_DESCRIPTORS * 2)]
+    logs = [store.log(session_id) for session_id in ids]
+    for _round in range(2):
+        for log in logs:
+            log.append(user("x"))
+    if before:
+        assert len(os.listdir("/proc/self/fd")) <= before + KEPT_DESCRIPTORS
+    store.close()
+    if before:
+        assert len(os.listdir("/proc/self/fd")) <= before
+    assert all(len(store.load(session_id).messages) == 2 for session_id in ids)
+
+
+def test_a_sync_outlives_the_log_being_closed(store: HistoryStore) -> None:
+    log = store.log(ID)
+    log.append(user("one"))
+    sync = log.prepare_sync()
+    log.close()
+    sync()
+    assert texts(store) == ["one"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_an_error_that_names_the_file(store: HistoryStore) -> None:
+    store.log_path(ID).symlink_to("/dev/full")
+    with pytest.raises(StorageError, match="No space left"):
+        store.log(ID).append(user("one"))
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="OPENHEIM_HOME"):
+        HistoryStore(tmp_path / "file" / "history").prepare()
+
+
+def test_titles() -> None:
+    assert title_of("ä" * 100) == "ä" * 80
+    assert title_of("  \n ") is None
+    assert title_of("short") == "short"
+
+
+def test_metadata_shows_what_every_reader_knows() -> None:
+    meta = SessionMeta(ID, "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000Z")
+    assert set(meta.to_dict()) == {"id", "created_at", "updated_at", "title", "model", "provider", "skills", "cwd"}
+    assert {"format", "mode"} <= set(meta.to_dict(full=True))
