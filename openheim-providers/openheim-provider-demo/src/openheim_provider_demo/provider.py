@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 import anyio.lowlevel
+
 from openheim.errors import ModelNotFoundError
 from openheim.events import TextDelta, ToolCallDelta
 from openheim.messages import TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from openheim.providers import ModelInfo, ModelReply
-
 from openheim_provider_demo.planner import next_step
 from openheim_provider_demo.turns import CurrentTurn, next_call_number
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from openheim.messages import Finish
     from openheim.providers import EmitDelta, ModelRequest, Provider
-
     from openheim_provider_demo.turns import Call
 
 __all__ = ("DemoProvider",)
