@@ -1,7 +1,8 @@
 """Typer commands that start quickly.
 
-Two things are changed. Subcommands come from a table and are imported when invoked. And the ``--help`` option gets a
-default: typer would otherwise build a pydantic validator for its missing value, which costs more than all the rest.
+Two things are changed. Subcommands come from a table and are imported when invoked. And flags that typer adds itself
+(``--help``, completion) get a default: it would otherwise build a pydantic validator for their missing value, which
+costs more than all the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup
 
 from openheim.cli.options import GLOBAL_HELP
 
@@ -18,11 +19,12 @@ __all__ = ("LeanCommand", "LeanGroup", "TableGroup", "lean_app")
 
 
 class _Lean:
-    def get_help_option(self, ctx: Any) -> TyperOption | None:
-        option: TyperOption | None = super().get_help_option(ctx)  # type: ignore[misc]  # a mixin for typer's classes
-        if option is not None:
-            option.default = False
-        return option
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # a mixin for typer's classes
+        for parameter in parameters:
+            if parameter.type_descriptor.annotation is bool and parameter.default is None:
+                parameter.default = False
+        return parameters
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Options of every command"):

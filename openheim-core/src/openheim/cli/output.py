@@ -22,7 +22,7 @@ WAITING_BYTES = 64 * 1024 * 1024
 
 
 class StdoutWriter:
-    """Writes text to file descriptor 1 in order.
+    """Writes text to standard output in order.
 
     Args:
         on_gone: called, in the writing thread, when the reader has gone away or has fallen too far behind.
@@ -30,6 +30,8 @@ class StdoutWriter:
 
     def __init__(self, on_gone: Callable[[], None]) -> None:
         self._on_gone = on_gone
+        # A descriptor of our own: while a plugin is loaded, descriptor 1 leads to standard error.
+        self._descriptor = os.dup(1)
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
@@ -58,6 +60,7 @@ class StdoutWriter:
             self._ending = True
             self._changed.notify()
         self._thread.join()
+        os.close(self._descriptor)
 
     def _give_up(self) -> None:
         with self._changed:
@@ -81,7 +84,7 @@ class StdoutWriter:
             try:
                 view = memoryview(data)
                 while view:
-                    view = view[os.write(1, view) :]
+                    view = view[os.write(self._descriptor, view) :]
             except OSError:
                 self._give_up()
                 return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,8 @@ __all__ = ("print_json", "print_table")
 
 def print_json(document: Any) -> None:
     """One JSON document."""
+    import json
+
     print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
 
 

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from openheim.embeddings import Embedder
     from openheim.gates import Gate
     from openheim.http import HttpClient
-    from openheim.plugins.listing import Row
     from openheim.plugins.observing import Observer
-    from openheim.plugins.policy import PluginPolicy, Status
+    from openheim.plugins.policy import PluginPolicy, Ruling
     from openheim.plugins.registry import LoadedPlugin, Registry
     from openheim.providers import Provider, ProviderSettings
     from openheim.tools import ToolsContext
@@ -129,17 +128,19 @@ class PluginHost:
                 raise problems.disabled(candidate, f"switched off by {self.policy.disable_source}")
             return self._adopt(LoadedPlugin(plugin, candidate))
 
-    def rows(self) -> list[Row]:
-        """The listing, with the states that plugins have in this process."""
-        from openheim.plugins.listing import Row, rows
+    def rows(self) -> list[Ruling]:
+        """The listing, with the states that plugins have in this process (``listing.row_to_dict`` makes it JSON)."""
+        from openheim.plugins.listing import rows
+        from openheim.plugins.policy import Ruling
 
-        live: dict[Candidate, tuple[Status, str]] = {
-            loaded.candidate: ("loaded", f"in {loaded.load_ms:.0f} ms") for loaded in self._loaded.values()
-        }
-        live |= {candidate: ("error", problems.note_of(err)) for candidate, err in self._failed.items()}
-        known = list(rows(self.catalogue, self.policy, live))
-        listed = {row.candidate for row in known}
-        return known + [Row(candidate, *state) for candidate, state in live.items() if candidate not in listed]
+        live: dict[Candidate, Ruling] = {}
+        for loaded in self._loaded.values():
+            live[loaded.candidate] = Ruling(loaded.candidate, "loaded", f"in {loaded.load_ms:.0f} ms")
+        for candidate, err in self._failed.items():
+            live[candidate] = Ruling(candidate, "error", problems.note_of(err))
+        installed = list(rows(self.catalogue, self.policy, live))
+        listed = {row.candidate for row in installed}
+        return installed + [row for row in live.values() if row.candidate not in listed]
 
     # Calling one plugin
 

@@ -20,7 +20,7 @@ _DISABLE_VARIABLE = "OPENHEIM_PLUGINS_DISABLE"
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What the policy says of one candidate. ``note`` gives the reason when it may not be used."""
+    """What is to be said of one candidate, by the policy or by what came of loading it. ``note`` gives the reason."""
 
     candidate: Candidate
     status: Status
