@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     from openheim.plugins.host import PluginHost
     from openheim.runtime import Runtime
 
-__all__ = ("make_host", "make_runtime", "notice", "read_settings")
-
-
-def notice(text: str) -> None:
-    """One line on stderr that is no warning."""
-    print(one_line(f"note: {text}"), file=sys.stderr)
+__all__ = ("make_host", "make_runtime", "read_settings")
 
 
 def read_settings(flags: Mapping[str, Any] | None = None) -> LoadedConfig:
@@ -51,10 +46,15 @@ def make_host(loaded: LoadedConfig) -> PluginHost:
 
 def make_runtime(flags: Mapping[str, Any] | None = None) -> Runtime:
     """The runtime that the settings ask for."""
-    loaded = read_settings(flags)
+    _set_up_logging()
     from openheim.runtime import Runtime
 
-    return Runtime(loaded, make_host(loaded), report=notice)
+    chosen = options.current()
+    return Runtime.from_config(chosen.config, settings=flags, safe_mode=chosen.safe_mode, report=_report)
+
+
+def _report(line: str) -> None:
+    print(one_line(line if line.startswith("warning: ") else f"note: {line}"), file=sys.stderr)
 
 
 class _OneLineFormatter(logging.Formatter):

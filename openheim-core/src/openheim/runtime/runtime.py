@@ -31,7 +31,7 @@ from openheim.store import HistoryStore, SessionMeta
 from openheim.tools import ToolsContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from openheim.agent.steps import Steps
@@ -91,6 +91,40 @@ class Runtime:
         self._flushed = anyio.Event()
         self._exit = AsyncExitStack()
         self._closing = False
+
+    @classmethod
+    def from_config(
+        cls,
+        path: str | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        safe_mode: bool = False,
+        tools: Iterable[Tool] = (),
+        report: Callable[[str], None] | None = None,
+    ) -> Runtime:
+        """A runtime from the user's config file and environment, with the installed plugins.
+
+        Args:
+            path: a config file instead of the user's own.
+            settings: settings that win over file and environment.
+            safe_mode: use first-party plugins only.
+            tools, report: as above; ``report`` is told of the settings' warnings too.
+
+        Raises:
+            ConfigError: a setting is wrong, or a file cannot be read.
+        """
+        from openheim.config.load import load_config
+        from openheim.plugins.host import PluginHost
+        from openheim.plugins.policy import policy_from
+
+        say = report or _log.warning
+        loaded = load_config(path, flags=settings)
+        for warning in loaded.warnings:
+            say(f"warning: {warning}")
+        policy = policy_from(loaded.config.plugins, os.environ)
+        if safe_mode:
+            policy = replace(policy, safe_mode=True)
+        return cls(loaded, PluginHost(policy, report=lambda line: say(f"warning: {line}")), tools=tools, report=say)
 
     # --- sessions ---
 
