@@ -1,0 +1,94 @@
+"""The tool edit_file: a piece of text replaced by another, every other byte kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from openheim import TextBlock, ToolError, ToolResult, Turn, tool
+from openheim_tools_fs.encoding import SAMPLE_BYTES, UTF_8, Encoding, detect
+from openheim_tools_fs.nearest import nearest_lines
+from openheim_tools_fs.replacing import Edit, find_edit
+from openheim_tools_fs.results import counted, edit_display, path_target
+from openheim_tools_fs.schemas import EDIT_FILE
+
+if TYPE_CHECKING:
+    from openheim.files import Files
+
+__all__ = ("edit_file",)
+
+#: Longer files are refused: they are read into memory, and are seldom meant to be edited by hand.
+MAX_FILE_BYTES = 10 * 1024 * 1024
+#: How many line numbers a result names.
+MAX_LINES_NAMED = 10
+
+
+@tool(
+    description="Edit a file by replacing an exact occurrence of old_string with new_string, without rewriting the "
+    "whole file. old_string must match the file's existing content exactly (including whitespace/indentation) and must "
+    "be unique in the file unless replace_all is set. Use write_file instead to create a new file or replace a file's "
+    "entire contents.",
+    parameters=EDIT_FILE,
+    kind="edit",
+    target=path_target,
+)
+async def edit_file(path: str, old_string: str, new_string: str, turn: Turn, replace_all: bool = False) -> ToolResult:
+    if not old_string:
+        raise ToolError("old_string is empty; give the text to replace, or use write_file for the whole file")
+    if old_string == new_string:
+        raise ToolError("old_string and new_string are the same, so there is nothing to change")
+    change = _Change(path, old_string, new_string, replace_all)
+    # Not abandoned when cancelled: an edit is short, and half of one would be worse.
+    return await anyio.to_thread.run_sync(_edit, turn.files, change)
+
+
+def _edit(files: Files, change: _Change) -> ToolResult:
+    canonical = files.resolve(change.path)
+    old, new = files.update(change.path, change.made_in, limit=MAX_FILE_BYTES)
+    text = f"Edited {canonical}: replaced {counted(len(change.lines), 'occurrence')} at {_named(change.lines)}"
+    return ToolResult((TextBlock(text),), display=edit_display(files, canonical, "Edit", old, new, change.lines[0]))
+
+
+@dataclass(slots=True)
+class _Change:
+    path: str
+    old: str
+    new: str
+    everywhere: bool
+    #: Line numbers of the places, known once the change is made.
+    lines: list[int] = field(default_factory=list)
+
+    def made_in(self, data: bytes) -> bytes:
+        encoding = detect(data[:SAMPLE_BYTES]) or UTF_8
+        edit = find_edit(data, encoding, self.old, self.new)
+        if edit is None:
+            raise ToolError(
+                f"old_string is not in {self.path!r}; it must match exactly, with all blanks"
+                f"{nearest_lines(data.decode(encoding.codec, errors='replace'), self.old)}"
+            )
+        self.lines = _line_numbers(data, edit, encoding)
+        if edit.ambiguous and not self.everywhere:
+            raise ToolError(
+                f"old_string stands in {self.path!r} more than once, at {_named(self.lines)}; "
+                "add lines around it to make it unique, or set replace_all"
+            )
+        return edit.applied(data)
+
+
+def _line_numbers(data: bytes, edit: Edit, encoding: Encoding) -> list[int]:
+    feed = "\n".encode(encoding.codec)
+    numbers = []
+    line, end = 1, 0
+    for place in edit.places:
+        line += data.count(feed, end, place)
+        end = place
+        numbers.append(line)
+    return numbers
+
+
+def _named(lines: list[int]) -> str:
+    named = ", ".join(str(line) for line in lines[:MAX_LINES_NAMED])
+    more = len(lines) - MAX_LINES_NAMED
+    return f"line{'s' if len(lines) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")

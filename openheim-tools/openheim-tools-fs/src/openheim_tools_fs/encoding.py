@@ -1,0 +1,108 @@
+"""How the bytes of a file stand for text: found out from its beginning, and turned into UTF-8 for reading."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ("SAMPLE_BYTES", "UTF_8", "Encoding", "detect", "utf8_chunks")
+
+#: How much of a file's beginning :func:`detect` wants to see.
+SAMPLE_BYTES = 64 * 1024
+
+# Control characters that text files do have: backspace, tab, line feed, vertical tab, form feed, return, escape.
+_CONTROLS = bytes(code for code in range(32) if code not in (8, 9, 10, 11, 12, 13, 27))
+
+
+@dataclass(slots=True, frozen=True)
+class Encoding:
+    """An encoding.
+
+    Args:
+        codec: Python's name of it, which writes and expects no byte-order mark.
+        label: its name for people.
+        mark: the byte-order mark that the file begins with.
+        unit: bytes of the smallest step from one character to the next.
+    """
+
+    codec: str
+    label: str
+    mark: bytes = b""
+    unit: int = 1
+
+    @property
+    def is_utf8(self) -> bool:
+        return self.codec == "utf-8"
+
+
+UTF_8 = Encoding("utf-8", "UTF-8")
+
+# The marks of UTF-32 come first: the little-endian one begins like that of UTF-16.
+_MARKED = (
+    Encoding("utf-8", "UTF-8", codecs.BOM_UTF8),
+    Encoding("utf-32-le", "UTF-32", codecs.BOM_UTF32_LE, unit=4),
+    Encoding("utf-32-be", "UTF-32", codecs.BOM_UTF32_BE, unit=4),
+    Encoding("utf-16-le", "UTF-16", codecs.BOM_UTF16_LE, unit=2),
+    Encoding("utf-16-be", "UTF-16", codecs.BOM_UTF16_BE, unit=2),
+)
+
+
+def detect(sample: bytes) -> Encoding | None:
+    """The encoding of a file that begins with ``sample``; None if it is no text.
+
+    Windows-1252 stands for every encoding with one byte a character: ASCII is right in all of them.
+    """
+    for encoding in _MARKED:
+        if sample.startswith(encoding.mark):
+            return encoding
+    if b"\0" in sample:
+        return _unmarked_utf16(sample)
+    try:
+        # A character cut by the end of the sample is no fault.
+        codecs.utf_8_decode(sample, "strict", False)
+    except UnicodeDecodeError:
+        return _not_utf8(sample)
+    return UTF_8
+
+
+def _unmarked_utf16(sample: bytes) -> Encoding | None:
+    """Text in a Latin script shows as a NUL in every other byte, and in no byte between."""
+    even, odd = sample[0::2].count(0), sample[1::2].count(0)
+    enough = len(sample) // 4
+    if even == 0 and odd > enough:
+        return Encoding("utf-16-le", "UTF-16", unit=2)
+    if odd == 0 and even > enough:
+        return Encoding("utf-16-be", "UTF-16", unit=2)
+    return None
+
+
+def _not_utf8(sample: bytes) -> Encoding | None:
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    if controls * 100 > len(sample):
+        return None
+    text = sample.decode("utf-8", errors="replace")
+    broken = text.count("\ufffd")
+    if sum(character > "\x7f" for character in text) - broken > broken:
+        return UTF_8  # Most of what is not ASCII is right: UTF-8 with damage.
+    try:
+        sample.decode("cp1252")
+    except UnicodeDecodeError:
+        return Encoding("latin-1", "Latin-1")
+    return Encoding("cp1252", "Windows-1252")
+
+
+def utf8_chunks(chunks: Iterable[bytes], encoding: Encoding) -> Iterator[bytes]:
+    """The same text as UTF-8. What cannot be decoded becomes U+FFFD, except in UTF-8, which passes as it is."""
+    if encoding.is_utf8:
+        yield from chunks
+        return
+    decoder = codecs.getincrementaldecoder(encoding.codec)(errors="replace")
+    for chunk in chunks:
+        if text := decoder.decode(chunk):
+            yield text.encode()
+    if text := decoder.decode(b"", final=True):
+        yield text.encode()

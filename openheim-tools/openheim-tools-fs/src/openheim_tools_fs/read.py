@@ -1,0 +1,141 @@
+"""The tool read_file: any part of a text file of any size, a bounded piece at a time."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from openheim import TextBlock, ToolError, ToolResult, Turn, tool
+from openheim.files import FileVersion
+from openheim_tools_fs.bookmarks import Bookmark, Bookmarks
+from openheim_tools_fs.encoding import SAMPLE_BYTES, Encoding, detect, utf8_chunks
+from openheim_tools_fs.lines import Lines, Piece
+from openheim_tools_fs.results import path_target
+from openheim_tools_fs.schemas import READ_FILE
+from openheim_tools_fs.threads import run_abandonable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ("read_file",)
+
+#: Most bytes of text in one result, less where the turn's limit is lower.
+MAX_TEXT_BYTES = 100 * 1024
+#: Room that the notes below the text may need.
+NOTE_BYTES = 1024
+#: How far past the text the lines are counted, to give their total.
+MAX_COUNT_BYTES = 64 * 1024 * 1024
+
+_CHUNK_BYTES = 256 * 1024
+
+_bookmarks = Bookmarks()
+
+
+@tool(
+    description="Read a text file. Returns up to 100 KB; a longer file ends with a note giving the offset to call "
+    "again with. Use offset and limit to read a specific range of lines.",
+    parameters=READ_FILE,
+    kind="read",
+    read_only=True,
+    target=path_target,
+)
+async def read_file(path: str, turn: Turn, offset: int = 1, limit: int | None = None, column: int = 1) -> ToolResult:
+    size = max(1024, min(MAX_TEXT_BYTES, turn.result_limit_bytes - NOTE_BYTES))
+    wanted = _Wanted(path, offset, column, limit, size)
+    files = turn.files
+
+    def work(check: Callable[[], None]) -> tuple[str, str]:
+        canonical = files.resolve(path)
+        with files.open_read(path) as file:
+            return canonical, _read(file, wanted, check)
+
+    canonical, text = await run_abandonable(work)
+    return ToolResult(
+        (TextBlock(text),),
+        display={
+            "title": f"Read {canonical}" + (f" from line {offset}" if offset > 1 else ""),
+            "locations": [{"path": str(files.root / canonical), "line": offset}],
+        },
+    )
+
+
+@dataclass(slots=True, frozen=True)
+class _Wanted:
+    path: str
+    line: int
+    column: int
+    lines: int | None
+    size: int
+
+
+def _read(file: BinaryIO, wanted: _Wanted, check: Callable[[], None]) -> str:
+    status = os.fstat(file.fileno())
+    version = FileVersion.of(status)
+    encoding = detect(file.read(SAMPLE_BYTES))
+    if encoding is None:
+        raise ToolError(f"{wanted.path!r} is a binary file of {status.st_size} bytes, not text")
+    begin = Bookmark(position=len(encoding.mark))
+    known = _bookmarks.find(version)
+    if known is not None and known.leads_to(wanted.line, wanted.column):
+        begin = known
+    file.seek(begin.position)
+    lines = Lines(utf8_chunks(_chunks(file, check), encoding))
+
+    skipped = lines.skip_lines(wanted.line - begin.line)
+    if lines.at_end:
+        return _past_end(wanted.line, begin.line - 1 + skipped)
+    here = begin.column if wanted.line == begin.line else 1
+    if not lines.skip_in_line(wanted.column - here):
+        return f"[line {wanted.line} has fewer than {wanted.column} bytes; call again with a smaller column]"
+    piece = lines.take(wanted.lines, wanted.size)
+    stopped_at = begin.position + lines.passed
+
+    next_line, next_column = wanted.line + piece.lines, 1
+    if piece.cut:
+        next_line, next_column = wanted.line, wanted.column + len(piece.data)
+    if lines.at_end:
+        return _text(piece.data, encoding)
+    total = known.total if known is not None else None
+    if total is None and not (encoding.is_utf8 and status.st_size - stopped_at > MAX_COUNT_BYTES):
+        rest = lines.count_rest(MAX_COUNT_BYTES)
+        if rest is not None:
+            total = next_line - 1 + rest
+    if encoding.is_utf8:
+        _bookmarks.put(version, Bookmark(next_line, next_column, stopped_at, total))
+    return f"{_text(piece.data, encoding)}{_going_on(wanted, piece, total)}"
+
+
+def _chunks(file: BinaryIO, check: Callable[[], None]) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK_BYTES):
+        check()
+        yield chunk
+
+
+def _text(data: bytes, encoding: Encoding) -> str:
+    """The text as the model gets it, with a note if it is not what the bytes say."""
+    notes = []
+    if not encoding.is_utf8:
+        notes.append(f"[this file is not UTF-8; it is shown as {encoding.label}]")
+    text = data.decode("utf-8", errors="replace").replace("\0", "\ufffd")
+    if "\ufffd" in text and encoding.is_utf8 and text.encode() != data:
+        notes.append("[bytes that are not UTF-8 text are shown as \ufffd]")
+    return "\n".join((text.removesuffix("\n"), *notes)) + "\n" if notes else text
+
+
+def _going_on(wanted: _Wanted, piece: Piece, total: int | None) -> str:
+    if piece.cut:
+        end = wanted.column + len(piece.data) - 1
+        return (
+            f"\n[line {wanted.line} is cut: bytes {wanted.column}-{end} of it are shown; go on with "
+            f"offset={wanted.line} and column={end + 1}, or with offset={wanted.line + 1} for the next line]"
+        )
+    last = wanted.line + piece.lines - 1
+    of_total = f" of {total}" if total is not None else ""
+    return f"[lines {wanted.line}-{last}{of_total} are shown; go on with offset={last + 1}]"
+
+
+def _past_end(line: int, total: int) -> str:
+    if total == 0:
+        return "[the file is empty]"
+    return f"[offset {line} is past the end: the file has {total} line{'s' if total != 1 else ''}]"
