@@ -8,9 +8,6 @@ from typing import Any
 import anyio
 
 from openheim import Runtime, Session, TextDelta, tool
-from openheim.config import load_config
-from openheim.plugins.host import PluginHost
-from openheim.plugins.policy import PluginPolicy
 from tests.benchmarks.mock import TOOL
 
 
@@ -32,8 +29,8 @@ class OpenheimSubject:
             }
             for mode in modes
         }
-        flags = {"providers": entries, "max_iterations": 2000, "permissions": {"gate": "allow"}}
-        self.runtime = Runtime(load_config(flags=flags), PluginHost(PluginPolicy(), report=print), tools=[note])
+        settings = {"providers": entries, "max_iterations": 2000, "permissions": {"gate": "allow"}}
+        self.runtime = Runtime.from_config(settings=settings, tools=[note])
         self.shown: list[str] = []
 
     async def __aenter__(self) -> OpenheimSubject:
