@@ -183,9 +183,9 @@ class Files:
         Raises:
             FileChangedError: the file is not ``expected`` any more; nothing was written.
         """
-        if path.endswith(("/", os.sep)):
-            raise ToolError(f"{path!r} names a directory, not a file")
         with failures_of(path), one_writer(self._key(path)):
+            if path.endswith(("/", os.sep)):
+                raise ToolError(f"{path!r} names a directory, not a file")
             with self._boundary.place(path, make_parents=True) as place:
                 return replace_file(place, data, expected)
 

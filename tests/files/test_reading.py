@@ -1,0 +1,138 @@
+"""Opening, reading and listing."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from openheim import ToolError
+from openheim.files import Files
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def test_open_read(tmp_path: Path, files: Files) -> None:
+    (tmp_path / "x").write_bytes(b"one\ntwo\n")
+    with files.open_read("x") as file:
+        assert file.readline() == b"one\n"
+        assert file.read() == b"two\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "says"), [("nowhere", "does not exist"), (".", "is a directory"), ("pipe", "pipe"), ("socket", "socket")]
+)
+def test_what_cannot_be_opened(tmp_path: Path, files: Files, path: str, says: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(tmp_path / "socket"))
+        for call in (lambda: files.open_read(path), lambda: files.read_bytes(path, limit=9)):
+            with pytest.raises(ToolError, match=says):
+                call()
+
+
+def test_devices_are_not_opened() -> None:
+    with pytest.raises(ToolError, match="device"):
+        Files(Path("/dev")).open_read("zero")
+
+
+def test_read_bytes_refuses_what_is_too_long(tmp_path: Path, files: Files) -> None:
+    (tmp_path / "x").write_bytes(b"12345")
+    assert files.read_bytes("x", limit=5)[0] == b"12345"
+    with pytest.raises(ToolError, match="5 bytes, and at most 4"):
+        files.read_bytes("x", limit=4)
+
+
+def test_info(tmp_path: Path, files: Files) -> None:
+    (tmp_path / "x").write_bytes(b"12345")
+    (tmp_path / "link").symlink_to("x")
+    os.mkfifo(tmp_path / "pipe")
+    found = files.info("link")
+    assert found is not None
+    assert (found.path, found.kind, found.size) == ("x", "file", 5)
+    assert files.info("nowhere") is None
+    assert files.info("nowhere/deep") is None
+    kinds = {path: found.kind for path in (".", "x", "pipe") if (found := files.info(path)) is not None}
+    assert kinds == {".": "directory", "x": "file", "pipe": "other"}
+
+
+def test_open_found_follows_no_link(tmp_path: Path, files: Files) -> None:
+    (tmp_path / "x").write_bytes(b"12345")
+    (tmp_path / "link").symlink_to("x")
+    os.mkfifo(tmp_path / "pipe")
+    file = files.open_found("x")
+    assert file is not None
+    with file:
+        assert file.read() == b"12345"
+    assert [files.open_found(path) for path in ("link", "pipe", ".", "nowhere", "nowhere/x")] == [None] * 5
+
+
+def test_list_is_sorted_and_bounded(tmp_path: Path, files: Files) -> None:
+    for name in ("b", "a", "C"):
+        (tmp_path / name).write_bytes(b"1")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "link").symlink_to("../elsewhere")
+    listing = files.list(".", limit=10)
+    assert [(entry.name, entry.kind, entry.link) for entry in listing.entries] == [
+        ("C", "file", None),
+        ("a", "file", None),
+        ("b", "file", None),
+        ("d", "directory", None),
+        ("link", "link", "../elsewhere"),
+    ]
+    assert listing.total == 5
+    assert [entry.name for entry in files.list(".", limit=2).entries] == ["C", "a"]
+    assert files.list(".", limit=2).total == 5
+    assert files.list("d", limit=2).total == 0
+    with pytest.raises(ToolError, match="is not a directory"):
+        files.list("a", limit=2)
+
+
+AS_SOMEBODY = """
+import os, sys
+from pathlib import Path
+from openheim import ToolError
+from openheim.files import Files
+files = Files(Path(sys.argv[1]))
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+for call in (lambda: files.open_read("closed/x"), lambda: files.open_read("unreadable"),
+             lambda: files.list("closed", limit=1), lambda: files.replace("read-only", b"2"),
+             lambda: files.replace("new", b"2"), lambda: files.resolve("closed/x"),
+             lambda: files.delete("unreadable")):
+    try: call()
+    except ToolError as err: print(err)
+    else: print("no error")
+print(files.read_bytes("passage/x", limit=9)[0])
+"""
+
+
+def test_what_the_system_refuses(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    for name, mode in (("closed", 0o000), ("passage", 0o711)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x").write_bytes(b"1")
+        (tmp_path / name).chmod(mode)
+    for name, mode in (("unreadable", 0o000), ("read-only", 0o444)):
+        (tmp_path / name).write_bytes(b"1")
+        (tmp_path / name).chmod(mode)
+    done = subprocess.run(
+        [sys.executable, "-c", AS_SOMEBODY, str(tmp_path)], capture_output=True, text=True, timeout=30, check=True
+    )
+    said = done.stdout.splitlines()
+    assert said[:-1] == [
+        f"permission denied for {path!r}"
+        for path in ("closed/x", "unreadable", "closed", "read-only", "new", "closed/x", "unreadable")
+    ]
+    # A directory that may be passed through but not listed is no obstacle.
+    assert said[-1] == "b'1'"
