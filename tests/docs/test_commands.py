@@ -21,6 +21,8 @@ NOT_RUN = {
     ("README.md", "python3 -m venv .venv &&"): "installs from the package index; .ci/quick-start runs it",
     ("README.md", "python3 -m venv .venv-test &&"): "is what runs this test; .ci/quick-start runs it",
     ("README.md", "export OPENAI_API_KEY="): "needs a key and a network",
+    ("docs/tutorial/your-first-tool-plugin.md", ""): "tests/examples runs it, where pip may install",
+    ("docs/tutorial/your-first-provider-plugin.md", ""): "tests/examples runs it, where pip may install",
     ("docs/examples/openheim-provider-parrot/README.md", "pip install"): "tests/examples installs it, apart from here",
     ("docs/examples/openheim-tools-shout/README.md", "pip install"): "tests/examples installs it, apart from here",
     ("docs/how-to/build-a-minimal-image.md", "OPENHEIM_RELEASE=1"): "takes minutes; tests/packaging runs it",
