@@ -69,8 +69,8 @@ class Candidate:
 
     @property
     def origin(self) -> str:
-        """Distribution and version, for messages."""
-        return f"{self.distribution} {self.version}"
+        """Distribution and version, for messages. What is given by a program has no version and may have brackets."""
+        return f"{self.distribution} {self.version}".strip(" ()")
 
     @property
     def first_party(self) -> bool:

@@ -13,6 +13,7 @@ from openheim.errors import OpenheimError, PluginConflictError, PluginDisabledEr
 from openheim.plugins import problems
 from openheim.plugins.catalogue import KINDS, Candidate, Catalogue, scan
 from openheim.plugins.settings import check_settings
+from openheim.plugins.supervision import supervised
 from openheim.plugins.toolsets import OfferedTool, checked_tools, settle
 
 if TYPE_CHECKING:
@@ -320,7 +321,9 @@ class PluginHost:
         loaded = self.load("tools", name)
         settings = check_settings(loaded.settings_model, table, where=f"[tools.{name}]")
         returned = self._call(loaded, "openheim_tools", {"settings": settings, "context": context})
-        tools, faults = checked_tools(returned)
+        # Schemas may be made only when they are looked at.
+        with supervised(f"Plugin {loaded.candidate.label} ({loaded.candidate.origin}) is describing its tools"):
+            tools, faults = checked_tools(returned)
         for fault in faults:
             self._set_aside(self._hook_failed(loaded, "openheim_tools", fault))
         return [OfferedTool(tool, tool.name, name, loaded.distribution) for tool in tools]

@@ -100,7 +100,7 @@ def describe(err: BaseException) -> str:
 def note_of(err: PluginLoadError) -> str:
     """What the listing says of a plugin that failed: the cause, and where it arose outside of openheim."""
     cause = err.__cause__
-    if cause is None or err.message.endswith(str(cause)):
+    if cause is None:
         return err.message.partition(": ")[2]
     place = _place_of(cause)
     return f"{describe(cause)} ({place})" if place else describe(cause)

@@ -105,7 +105,7 @@ class Registry:
             registered = _SameUnderAnotherName(plugin, hooks) if self._manager.is_registered(plugin) else plugin
             self._manager.register(registered, name=candidate.label)
         except Refused as err:
-            raise problems.load_failed(candidate.label, candidate.origin, str(err)) from err
+            raise problems.load_failed(candidate.label, candidate.origin, str(err)) from None
         except Exception as err:  # what pluggy finds beyond our checks; a stranger's object may raise when looked at
             if self._manager.has_plugin(candidate.label):
                 self._manager.unregister(name=candidate.label)

@@ -45,7 +45,12 @@ def checked_tools(returned: Sequence[Any]) -> tuple[list[Tool], list[str]]:
         if not isinstance(offered, Iterable) or isinstance(offered, str | bytes | Mapping):
             problems.append(f"openheim_tools returned {type(offered).__name__} instead of a list of tools")
             continue
-        for candidate in offered:
+        try:
+            candidates = list(offered)
+        except Exception as err:  # a generator goes on running here
+            problems.append(describe(err))
+            continue
+        for candidate in candidates:
             problem = _problem_of(candidate)
             if problem:
                 problems.append(problem)
