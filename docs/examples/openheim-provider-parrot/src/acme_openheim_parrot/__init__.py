@@ -1,0 +1,1 @@
+"""A provider for openheim that repeats what it is told."""

@@ -1,0 +1,1 @@
+"""A toolset for openheim that shouts."""
