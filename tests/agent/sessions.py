@@ -59,7 +59,7 @@ async def scripted_session(
     """A session over ``replies`` (or over ``provider``) in a runtime of its own."""
     answering = provider or ScriptedProvider(replies)
     loaded = load_config(environment={}, flags=options.pop("config", None))
-    host = PluginHost(policy_from({}, {}), report=lambda line: None)
+    host = PluginHost(policy_from({"enable": ["openheim-core"]}, {}), report=lambda line: None)
     runtime = Runtime(loaded, host, tools=tools, retry=NO_DELAYS)
     options.setdefault("gate", "allow")
     options.setdefault("cwd", Path.cwd())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import anyio
 import pytest
+
 from openheim import tool
 from openheim.agent.repair import with_every_call_answered
 from openheim.testing import Pause, reply_text, reply_tool_calls
-
 from tests.agent.sessions import Recorded, scripted_session
 
 pytestmark = pytest.mark.anyio

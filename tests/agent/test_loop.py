@@ -7,11 +7,11 @@ from typing import Any
 
 import anyio
 import pytest
+
 from openheim import ToolError, ToolResult, Turn, tool
 from openheim.errors import InvalidRequestError, ServerError
 from openheim.messages import ImageBlock, TextBlock, Usage
 from openheim.testing import Pause, reply_error, reply_text, reply_tool_calls
-
 from tests.agent.sessions import scripted_session
 
 pytestmark = pytest.mark.anyio

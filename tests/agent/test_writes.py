@@ -7,9 +7,9 @@ import random
 import anyio
 import anyio.lowlevel
 import pytest
+
 from openheim import tool
 from openheim.testing import reply_tool_calls
-
 from tests.agent.sessions import scripted_session
 
 pytestmark = pytest.mark.anyio

@@ -77,8 +77,8 @@ def test_variables_become_settings() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("max_iterations = 0\n", "line 1: max_iterations: input should be greater than or equal to 1"),
-        ("\n\nmax_iterations = [1]\n", "line 3: max_iterations: input should be a valid integer"),
+        ("max_iterations = 0\n", "line 1: max_iterations must be at least 1"),
+        ("\n\nmax_iterations = [1]\n", "line 3: max_iterations must be integer, not array"),
         ('[providers.x]\napi_base = "https://h"\ntimeout_secs = -1\n', "line 3: providers.x.timeout_secs"),
         ('[permissions]\nmode = "fast"\n', "line 2: permissions.mode"),
         ("max_iterations = \n", "line 1: not valid TOML"),

@@ -17,9 +17,22 @@ __all__ = ("EmitDelta", "ModelInfo", "ModelReply", "ModelRequest", "Provider", "
 EmitDelta: TypeAlias = "Callable[[Delta], None]"
 
 
-@dataclass(slots=True, frozen=True)
+_CORE_KEYS = (
+    "name",
+    "kind",
+    "api_base",
+    "api_key",
+    "default_model",
+    "models",
+    "timeout_secs",
+    "max_tokens",
+    "context_window",
+    "thinking",
+)
+
+
 class ProviderSettings:
-    """One ``[providers.NAME]`` entry, checked by the core.
+    """One ``[providers.NAME]`` entry, checked by the core; not to be changed.
 
     Args:
         name: the entry's name.
@@ -32,20 +45,57 @@ class ProviderSettings:
         max_tokens: cap on the reply, or None for the provider's own.
         context_window: tokens, or None if not known.
         thinking: ``off``, ``adaptive``, a budget or an effort, or None for the plugin's default.
-        options: the plugin's own ``Settings`` with the entry's other keys, or None if the plugin has no such model.
+        options: the plugin's own ``Settings`` with the entry's other keys.
+        make_options: makes them from defaults when they are first asked for, where the entry has no other keys.
     """
 
-    name: str
-    kind: str
-    api_base: str = ""
-    api_key: str = field(default="", repr=False)
-    default_model: str = ""
-    models: tuple[str, ...] = ()
-    timeout_secs: float = 120.0
-    max_tokens: int | None = None
-    context_window: int | None = None
-    thinking: str | int | None = None
-    options: Any = None
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        api_base: str = "",
+        api_key: str = "",
+        default_model: str = "",
+        models: tuple[str, ...] = (),
+        timeout_secs: float = 120.0,
+        max_tokens: int | None = None,
+        context_window: int | None = None,
+        thinking: str | int | None = None,
+        options: Any = None,
+        make_options: Callable[[], Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.api_base = api_base
+        self.api_key = api_key
+        self.default_model = default_model
+        self.models = models
+        self.timeout_secs = timeout_secs
+        self.max_tokens = max_tokens
+        self.context_window = context_window
+        self.thinking = thinking
+        #: Whether the entry has keys of the plugin's own. Where it has none, a plugin that knows its defaults need not
+        #: ask for ``options``, which takes importing pydantic.
+        self.has_own_options = options is not None
+        self._options = options
+        self._make_options = make_options
+
+    def with_options(self, options: Any, make_options: Callable[[], Any]) -> ProviderSettings:
+        """The same entry with the plugin's own settings; see above."""
+        copy = ProviderSettings(**{name: getattr(self, name) for name in _CORE_KEYS})
+        copy.has_own_options = options is not None
+        copy._options, copy._make_options = options, make_options
+        return copy
+
+    def __repr__(self) -> str:
+        return f"ProviderSettings({self.name!r}, {self.kind!r}, {self.api_base!r})"
+
+    @property
+    def options(self) -> Any:
+        """An instance of the plugin's own ``Settings``, or None if the plugin has no such model."""
+        if self._options is None and self._make_options is not None:
+            self._options = self._make_options()
+        return self._options
 
 
 @dataclass(slots=True, frozen=True)

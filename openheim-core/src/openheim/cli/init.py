@@ -24,7 +24,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command(cls=LeanCommand)
 def init(
     provider: Annotated[
-        str | None, typer.Option(help=f"Provider to start with: {', '.join(PROVIDER_CHOICES)}.")
+        str | None, typer.Option(metavar="NAME", help=f"Provider to start with: {', '.join(PROVIDER_CHOICES)}.")
     ] = None,
 ) -> None:
     """Write a commented config.toml and a system.md; files that exist are left alone."""

@@ -1,8 +1,7 @@
 """Typer commands that start quickly.
 
-Two things are changed. Subcommands come from a table and are imported when invoked. And flags that typer adds itself
-(``--help``, completion) get a default: it would otherwise build a pydantic validator for their missing value, which
-costs more than all the rest.
+Two things are changed. Subcommands come from a table and are imported when invoked. And simple values are read without
+pydantic, see :mod:`openheim.cli.coercion`.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from openheim.cli.coercion import PlainValue, reads_plainly
 from openheim.cli.options import GLOBAL_HELP
 
 __all__ = ("LeanCommand", "LeanGroup", "TableGroup", "lean_app")
@@ -22,8 +22,9 @@ class _Lean:
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # a mixin for typer's classes
         for parameter in parameters:
-            if parameter.type_descriptor.annotation is bool and parameter.default is None:
-                parameter.default = False
+            annotation = parameter.type_descriptor.annotation
+            if reads_plainly(annotation):
+                parameter._runtime_param = PlainValue(annotation)
         return parameters
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:

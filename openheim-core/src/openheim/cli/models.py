@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -63,20 +62,14 @@ def _plugin_defaults(loaded: Any, names: list[str]) -> dict[str, str]:
     """Default models that only the plugin knows; a plugin that cannot be used is a warning."""
     if not names:
         return {}
-    from openheim.config.selection import resolve_entry
     from openheim.errors import OpenheimError
-    from openheim.http import HttpClient
+    from openheim.runtime import Runtime
 
-    host = make_host(loaded)
+    runtime = Runtime(loaded, make_host(loaded))
     found = {}
     for name in names:
         try:
-            settings, options = resolve_entry(loaded.config, name, os.environ)
-            checked = host.validate_settings("providers", settings.kind, options, where=f"[providers.{name}]")
-            from dataclasses import replace
-
-            created = host.create_provider(settings.kind, replace(settings, options=checked), HttpClient())
-            found[name] = created.default_model
+            found[name] = runtime.bind(name, None).model
         except OpenheimError as err:
             warn(f"provider {name!r}: {err}")
     return found

@@ -37,24 +37,39 @@ class OutputFormat(StrEnum):
 @app.command(cls=LeanCommand)
 def run(
     prompt: Annotated[
-        str | None, typer.Argument(help="What to do. Left out or '-': read from standard input.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="PROMPT", help="What to do. Left out or '-': read from standard input.", show_default=False
+        ),
     ] = None,
-    provider: Annotated[str | None, typer.Option(help="A configured provider, or a kind such as demo.")] = None,
-    model: Annotated[str | None, typer.Option(help="One of the provider's models.")] = None,
-    mode: Annotated[str | None, typer.Option(help="default, plan, acceptEdits, bypassPermissions or dontAsk.")] = None,
-    max_iterations: Annotated[int | None, typer.Option(help="Model calls at most.", min=1)] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds after which the turn is cancelled.")] = None,
-    cwd: Annotated[str | None, typer.Option(help="Working directory of the session.")] = None,
-    allow: Annotated[list[str] | None, typer.Option(help="Rule that allows, such as 'edit_file(src/**)'.")] = None,
-    deny: Annotated[list[str] | None, typer.Option(help="Rule that denies; it wins.")] = None,
-    image: Annotated[list[str] | None, typer.Option(help="Attach an image file.")] = None,
-    output: Annotated[OutputFormat, typer.Option(help="Form of standard output.")] = OutputFormat.TEXT,
+    provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A configured provider, or a kind such as demo.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="One of the provider's models.")] = None,
+    mode: Annotated[
+        str | None, typer.Option(metavar="MODE", help="default, plan, acceptEdits, bypassPermissions or dontAsk.")
+    ] = None,
+    max_iterations: Annotated[int | None, typer.Option(metavar="N", help="Model calls at most.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECS", help="Seconds after which the turn is cancelled.")
+    ] = None,
+    cwd: Annotated[str | None, typer.Option(metavar="DIR", help="Working directory of the session.")] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="Rule that allows, such as 'edit_file(src/**)'.")
+    ] = None,
+    deny: Annotated[list[str] | None, typer.Option(metavar="RULE", help="Rule that denies; it wins.")] = None,
+    image: Annotated[list[str] | None, typer.Option(metavar="FILE", help="Attach an image file.")] = None,
+    output: Annotated[
+        OutputFormat, typer.Option(metavar="FORMAT", help="Form of standard output: text, json or stream-json.")
+    ] = OutputFormat.TEXT,
 ) -> int:
     """Answer one prompt and exit.
 
     Standard output carries the answer and nothing else; notices go to standard error. Nobody is asked for permission:
     what rules and mode leave open is allowed in the default mode and denied with --mode dontAsk.
     """
+    if max_iterations is not None and max_iterations < 1:
+        raise UsageError("--max-iterations must be at least 1", hint="leave it out for the default")
     if timeout is not None and not timeout > 0:
         raise UsageError("--timeout must be more than 0 seconds", hint="leave it out for no limit")
     try:

@@ -48,9 +48,9 @@ def _first_sentence(text: str) -> str:
 
 @app.command("call")
 def call_tool(
-    name: Annotated[str, typer.Argument(help="The tool's name.")],
-    arguments: Annotated[str, typer.Argument(help="Its arguments, a JSON object.")] = "{}",
-    cwd: Annotated[str | None, typer.Option(help="Working directory.")] = None,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.")],
+    arguments: Annotated[str, typer.Argument(metavar="JSON", help="Its arguments, a JSON object.")] = "{}",
+    cwd: Annotated[str | None, typer.Option(metavar="DIR", help="Working directory.")] = None,
 ) -> int:
     """Run one tool without a model, under the same boundary and permissions as in a session.
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from openheim._jsonschema import problems, shown_path
+from openheim.config.models import Config
 from openheim.config.paths import config_file, home_dir
+from openheim.config.schema import SCHEMA
 from openheim.config.toml import read_toml
 from openheim.errors import ConfigError
-
-if TYPE_CHECKING:
-    from openheim.config.models import Config
 
 __all__ = ("Layer", "LoadedConfig", "environment_layer", "load_config", "merge_layers")
 
@@ -105,7 +105,7 @@ def load_config(
 def environment_layer(environment: Mapping[str, str]) -> Layer:
     """Settings from ``OPENHEIM_<KEY>`` and ``OPENHEIM_<SECTION>__<KEY>``; names are lower-cased.
 
-    A value that reads as a TOML number, boolean, array or table is taken as such, any other as text.
+    A value that reads as a TOML number, boolean, array or table is taken as such, unless the setting is a text.
     """
     values: dict[str, Any] = {}
     for variable, text in sorted(environment.items()):
@@ -119,11 +119,13 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
             if not isinstance(table, dict):
                 break
         else:
-            table[key] = _toml_value(text)
+            table[key] = _setting(text, _schema_at([*sections, key]))
     return Layer("environment", values)
 
 
-def _toml_value(text: str) -> Any:
+def _setting(text: str, schema: Mapping[str, Any] | None) -> Any:
+    if schema is not None and schema.get("type") == "string":
+        return text
     if text in ("true", "false") or text[:1] in "[{+-0123456789":
         import tomllib
 
@@ -132,6 +134,17 @@ def _toml_value(text: str) -> Any:
         except tomllib.TOMLDecodeError:
             pass
     return text
+
+
+def _schema_at(path: Sequence[str]) -> dict[str, Any] | None:
+    """The schema of the setting at ``path``, or None if it is not known."""
+    schema = SCHEMA
+    for part in path:
+        inner = schema.get("properties", {}).get(part) or schema.get("additionalProperties")
+        if not isinstance(inner, dict):
+            return None
+        schema = inner
+    return schema
 
 
 def merge_layers(layers: Sequence[Layer]) -> dict[str, Any]:
@@ -154,69 +167,47 @@ def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
 
 
 def _checked(layers: list[Layer], file: Path) -> LoadedConfig:
-    from pydantic import ValidationError
-
-    from openheim.config.models import Config
-
-    try:
-        config = Config.model_validate(merge_layers(layers))
-    except ValidationError as err:
-        raise _config_error(err, layers) from err
-    warnings = tuple(_unknown_keys(layers))
-    return LoadedConfig(config, file, tuple(layers), warnings)
+    values = merge_layers(layers)
+    for path, problem in problems(values, SCHEMA):
+        where = _place(layers, path)
+        raise ConfigError(f"{where}: {shown_path(path)} {problem}", hint="correct that setting")
+    warnings = tuple(warning for layer in layers for warning in _unknown_keys(layer))
+    return LoadedConfig(Config.from_values(values), file, tuple(layers), warnings)
 
 
-def _config_error(err: Any, layers: list[Layer]) -> ConfigError:
-    problem = err.errors(include_url=False, include_input=False)[0]
-    path = [str(part) for part in problem["loc"]]
-    where, line = _place(layers, path)
-    what = problem["msg"][:1].lower() + problem["msg"][1:]
-    at = f"{where}, line {line}" if line else where
-    return ConfigError(f"{at}: {'.'.join(path)}: {what}", hint="correct that setting")
-
-
-def _place(layers: list[Layer], path: list[str]) -> tuple[str, int | None]:
-    """Which layer gave the value at ``path``, and on which line if that is a file."""
+def _place(layers: Sequence[Layer], path: Sequence[str | int]) -> str:
+    """Where the value at ``path`` comes from: a file and line, a variable, or a layer's name."""
+    keys = [part for part in path if isinstance(part, str)]
     for layer in reversed(layers):
         node: Any = layer.values
-        for part in path:
-            if isinstance(node, Mapping) and part in node:
-                node = node[part]
-            else:
+        for key in keys:
+            if not isinstance(node, Mapping) or key not in node:
                 break
+            node = node[key]
         else:
             if layer.file is not None:
                 from openheim.config.lines import line_of
 
-                return str(layer.file), line_of(layer.file, path)
+                line = line_of(layer.file, keys)
+                return f"{layer.file}, line {line}" if line else str(layer.file)
             if layer.name == "environment":
-                return f"OPENHEIM_{'__'.join(path).upper()}", None
-            return f"the {layer.name}", None
-    return "the config", None
+                return f"OPENHEIM_{'__'.join(keys).upper()}"
+            return f"the {layer.name}"
+    return "the config"
 
 
-def _unknown_keys(layers: list[Layer]) -> Iterator[str]:
-    from openheim.config.models import Config
+def _unknown_keys(layer: Layer) -> Iterator[str]:
+    def unknown(schema: Mapping[str, Any], values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+        known = schema.get("properties")
+        if known is None:
+            return
+        for key, value in values.items():
+            here = (*path, key)
+            if key not in known:
+                close = get_close_matches(key, list(known), 1)
+                meant = f"; did you mean {close[0]}?" if close else ""
+                yield f"{_place([layer], here)}: unknown setting {'.'.join(here)} is ignored{meant}"
+            elif isinstance(value, Mapping):
+                yield from unknown(known[key], value, here)
 
-    for layer in layers:
-        yield from _unknown_in(layer, Config, layer.values, [])
-
-
-def _unknown_in(layer: Layer, model: Any, values: Mapping[str, Any], path: list[str]) -> Iterator[str]:
-    from pydantic import BaseModel
-
-    for key, value in values.items():
-        field_info = model.model_fields.get(key)
-        here = [*path, key]
-        if field_info is None:
-            close = get_close_matches(key, list(model.model_fields), 1)
-            where, line = _place([layer], here)
-            at = f"{where}, line {line}" if line else where
-            meant = f"; did you mean {close[0]}?" if close else ""
-            yield f"{at}: unknown setting {'.'.join(here)} is ignored{meant}"
-        elif (
-            isinstance(value, Mapping)
-            and isinstance(field_info.annotation, type)
-            and issubclass(field_info.annotation, BaseModel)
-        ):
-            yield from _unknown_in(layer, field_info.annotation, value, here)
+    return unknown(SCHEMA, layer.values, ())

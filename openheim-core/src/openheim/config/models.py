@@ -1,20 +1,18 @@
-"""The settings that the core owns, as pydantic models.
-
-Everything else in a ``[providers.NAME]``, ``[tools.NAME]``, ``[transports.NAME]`` or ``[gates.NAME]`` table belongs to
-the plugin that answers for it and is checked by that plugin's own ``Settings``.
-"""
+"""The settings in force, with types. :mod:`openheim.config.schema` says what they mean."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, SecretStr
+from openheim.config.schema import MODE_ALIASES, MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ("Config", "HttpSection", "PermissionsSection", "PriceSection", "ProviderEntry", "resolve_mode")
 
-#: Names of session modes, and the older names that are accepted for two of them.
-MODES = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
-MODE_ALIASES = {"code": "default", "architect": "plan"}
+Section = TypeVar("Section")
 
 
 def resolve_mode(name: str) -> str | None:
@@ -23,77 +21,90 @@ def resolve_mode(name: str) -> str | None:
     return name if name in MODES else None
 
 
-class _Section(BaseModel):
-    # Unknown keys are reported as warnings by the loader, so that a newer config still works here.
-    model_config = ConfigDict(extra="ignore", frozen=True, coerce_numbers_to_str=True)
+@dataclass(slots=True)
+class PriceSection:
+    input: float = 0
+    output: float = 0
+    cache_read: float = 0
+    cache_write: float = 0
 
 
-class PriceSection(_Section):
-    """Cost per million tokens, in whatever currency the user keeps books."""
+@dataclass(slots=True)
+class ProviderEntry:
+    """One ``[providers.NAME]`` table. ``options`` are the keys that belong to the plugin."""
 
-    input: NonNegativeFloat = 0.0
-    output: NonNegativeFloat = 0.0
-    cache_read: NonNegativeFloat = 0.0
-    cache_write: NonNegativeFloat = 0.0
+    kind: str | None = None
+    api_base: str | None = None
+    default_model: str | None = None
+    models: tuple[str, ...] = ()
+    env_var: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    api_key_file: str | None = None
+    timeout_secs: float = 120
+    max_tokens: int | None = None
+    context_window: int | None = None
+    thinking: str | int | None = None
+    fallback: tuple[str, ...] = ()
+    price: PriceSection | None = None
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-class ProviderEntry(BaseModel):
-    """One ``[providers.NAME]`` table. Keys that are not listed here belong to the plugin."""
+@dataclass(slots=True)
+class HttpSection:
+    proxy: str | None = None
+    ca_file: str | None = None
 
-    model_config = ConfigDict(extra="allow", frozen=True, coerce_numbers_to_str=True)
 
-    kind: str | None = Field(
-        default=None, description="Which plugin answers for this entry; taken from its name if left out."
+@dataclass(slots=True)
+class PermissionsSection:
+    gate: str = "ask"
+    mode: str = "default"
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Config:
+    default_provider: str | None = None
+    max_iterations: int = 10
+    default_skills: tuple[str, ...] = ()
+    work_dir: str | None = None
+    allow_shell: bool = False
+    data_dir: str | None = None
+    providers: Mapping[str, ProviderEntry] = field(default_factory=dict)
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    transports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    plugins: Mapping[str, Any] = field(default_factory=dict)
+    permissions: PermissionsSection = field(default_factory=PermissionsSection)
+    http: HttpSection = field(default_factory=HttpSection)
+    mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    tui: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Config:
+        """The settings that checked ``values`` give; keys that are not known are left out."""
+        given = dict(values)
+        for name, section in (("permissions", PermissionsSection), ("http", HttpSection)):
+            if name in given:
+                given[name] = _section(section, given[name])
+        if "providers" in given:
+            given["providers"] = {name: _entry(table) for name, table in given["providers"].items()}
+        return _section(cls, given)
+
+
+def _section(kind: type[Section], values: Mapping[str, Any]) -> Section:
+    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]  # every kind here is a dataclass
+    return kind(
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in known}
     )
-    api_base: str | None = Field(default=None, description="Base address; the plugin has its own default.")
-    default_model: str | None = Field(default=None, description="Model used when none is named.")
-    models: tuple[str, ...] = Field(default=(), description="The only models allowed; empty for any.")
-    env_var: str | None = Field(default=None, description="Environment variable that holds the key.")
-    api_key: SecretStr | None = Field(default=None, description="The key itself, used when the variable is not set.")
-    api_key_file: str | None = Field(default=None, description="File that holds the key.")
-    timeout_secs: PositiveFloat = Field(default=120.0, description="Bounds connecting and the gap between two reads.")
-    max_tokens: PositiveInt | None = Field(default=None, description="Cap on each reply, in tokens.")
-    context_window: PositiveInt | None = Field(default=None, description="Tokens that the model can take.")
-    thinking: str | int | None = Field(default=None, description="off, adaptive, a budget in tokens or an effort.")
-    fallback: tuple[str, ...] = Field(default=(), description="provider/model pairs to try when this one fails.")
-    price: PriceSection | None = Field(default=None, description="Cost per million tokens.")
 
 
-class HttpSection(_Section):
-    proxy: str | None = Field(default=None, description="Proxy for requests to providers.")
-    ca_file: str | None = Field(default=None, description="Certificate authorities to trust instead of the system's.")
-
-
-class PermissionsSection(_Section):
-    gate: str = Field(default="ask", description="Which gate decides about tool calls.")
-    mode: Literal["default", "plan", "acceptEdits", "bypassPermissions", "dontAsk", "code", "architect"] = Field(
-        default="default", description="Mode of new sessions."
-    )
-    allow: tuple[str, ...] = Field(default=(), description="Rules that allow, such as edit_file(src/**).")
-    deny: tuple[str, ...] = Field(default=(), description="Rules that deny; they win.")
-
-
-class Config(_Section):
-    """The whole of ``config.toml``."""
-
-    default_provider: str | None = Field(default=None, description="Entry of [providers] used when none is named.")
-    max_iterations: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        default=10, description="Model calls per prompt at most."
-    )
-    default_skills: tuple[str, ...] = Field(default=(), description="Skills of every session.")
-    work_dir: str | None = Field(
-        default=None, description="Boundary of file access; the directory started in if left out."
-    )
-    allow_shell: bool = Field(default=False, description="Whether commands may be run.")
-    data_dir: str | None = Field(default=None, description="Where history, skills and memory are kept.")
-    providers: dict[str, ProviderEntry] = Field(default_factory=dict, description="Model services.")
-    tools: dict[str, dict[str, Any]] = Field(default_factory=dict, description="Settings of toolsets.")
-    transports: dict[str, dict[str, Any]] = Field(default_factory=dict, description="Settings of transports.")
-    gates: dict[str, dict[str, Any]] = Field(default_factory=dict, description="Settings of gates.")
-    plugins: dict[str, Any] = Field(default_factory=dict, description="Which plugins are used.")
-    permissions: PermissionsSection = Field(default_factory=PermissionsSection)
-    http: HttpSection = Field(default_factory=HttpSection)
-    # Read by later parts of the system; kept so that a complete config gives no warnings here.
-    mcp_servers: dict[str, dict[str, Any]] = Field(default_factory=dict, description="MCP servers.")
-    memory: dict[str, Any] = Field(default_factory=dict, description="Long-term memory.")
-    tui: dict[str, Any] = Field(default_factory=dict, description="Terminal UI.")
+def _entry(table: Mapping[str, Any]) -> ProviderEntry:
+    known = {one.name for one in fields(ProviderEntry)} - {"options"}
+    given = {name: value for name, value in table.items() if name in known}
+    if "price" in given:
+        given["price"] = _section(PriceSection, given["price"])
+    given["options"] = {name: value for name, value in table.items() if name not in known}
+    return _section(ProviderEntry, given)

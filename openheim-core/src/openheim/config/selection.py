@@ -32,7 +32,10 @@ _DEMO_NOTICE = (
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A provider entry, the model asked for (``""`` for the provider's default) and a notice for the user, if any."""
+    """A provider entry, the model asked for (``""`` for the provider's default) and a notice for the user, if any.
+
+    ``options`` are the entry's keys that belong to the plugin; they are not checked yet.
+    """
 
     settings: ProviderSettings
     options: Mapping[str, Any]
@@ -126,7 +129,7 @@ def resolve_entry(
     """
     from openheim.config.models import ProviderEntry
 
-    entry = config.providers.get(name) or ProviderEntry.model_validate({})
+    entry = config.providers.get(name) or ProviderEntry()
     kind = entry.kind or (name if name in KEY_VARIABLES or name == "demo" else "openai_compatible")
     where = f"provider {name!r}"
     base = (entry.api_base or "").rstrip("/")
@@ -156,7 +159,7 @@ def resolve_entry(
         context_window=entry.context_window,
         thinking=entry.thinking,
     )
-    return settings, entry.model_extra or {}
+    return settings, entry.options
 
 
 def _key(entry: ProviderEntry, kind: str, where: str, env: Mapping[str, str]) -> str:
@@ -166,8 +169,8 @@ def _key(entry: ProviderEntry, kind: str, where: str, env: Mapping[str, str]) ->
         variable = KEY_VARIABLES.get(kind)
     if variable and env.get(variable, "").strip():
         return env[variable].strip()
-    if entry.api_key is not None and entry.api_key.get_secret_value().strip():
-        return entry.api_key.get_secret_value().strip()
+    if entry.api_key is not None and entry.api_key.strip():
+        return entry.api_key.strip()
     if entry.api_key_file:
         try:
             return Path(entry.api_key_file).expanduser().read_text(encoding="utf-8").strip()

@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 
     from openheim.agent.steps import Steps
     from openheim.config.load import LoadedConfig
+    from openheim.config.selection import Selection
     from openheim.events import Event
     from openheim.gates import Gate
     from openheim.messages import ToolResultBlock
     from openheim.plugins.host import PluginHost
-    from openheim.providers import Provider
+    from openheim.providers import Provider, ProviderSettings
     from openheim.tools import Tool
 
 __all__ = ("Runtime",)
@@ -286,11 +287,7 @@ class Runtime:
             self._report(selection.notice)
         name = selection.settings.name
         if name not in self._providers:
-            settings = selection.settings
-            options = self.host.validate_settings(
-                "providers", settings.kind, selection.options, where=f"[providers.{name}]"
-            )
-            settings = replace(settings, options=options)
+            settings = self._with_options(selection)
             if settings.api_key:
                 self._secrets.add(settings.api_key)
             self._providers[name] = (self.host.create_provider(settings.kind, settings, self.http), settings)
@@ -298,6 +295,17 @@ class Runtime:
         return ModelBinding(
             created, name, selection.model or created.default_model, settings.max_tokens, settings.thinking
         )
+
+    def _with_options(self, selection: Selection) -> ProviderSettings:
+        """The entry with the plugin's own settings: checked now if the user gave some, else made when asked for."""
+        settings = selection.settings
+
+        def validated() -> Any:
+            where = f"[providers.{settings.name}]"
+            return self.host.validate_settings("providers", settings.kind, selection.options, where=where)
+
+        given = validated() if selection.options else None
+        return settings.with_options(given, validated)
 
     def _gate(self, gate: str | Gate) -> Gate:
         if not isinstance(gate, str):
