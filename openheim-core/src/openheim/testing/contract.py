@@ -62,7 +62,7 @@ class Contract:
     def host(self) -> PluginHost:
         """A host that knows this plugin only, and raises whatever is wrong with it."""
         host = PluginHost(PluginPolicy(strict=True), report=lambda line: pytest.fail(line), catalogue=Catalogue())
-        host.register(_load(self.plugin), kind=self.kind, name=self._name())
+        host.register(_load(self.plugin), kind=self.kind, name=self._name(), distribution=self.plugin)
         return host
 
     def _name(self) -> str:

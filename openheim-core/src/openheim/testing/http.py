@@ -48,11 +48,11 @@ class HttpAnswer:
         content = text.encode() if isinstance(text, str) else text
         return cls((content,), status, {"content-type": content_type})
 
-    def cut(self, then: Pause | Exception) -> HttpAnswer:
-        """The same answer with ``then`` in the middle of its body."""
+    def cut(self, then: Pause | Exception | None = None) -> HttpAnswer:
+        """The same answer with ``then`` in the middle of its body; if None, the body ends there."""
         whole = b"".join(piece for piece in self.body if isinstance(piece, bytes))
         half = len(whole) // 2
-        return replace(self, body=(whole[:half], then, whole[half:]))
+        return replace(self, body=(whole[:half],) if then is None else (whole[:half], then, whole[half:]))
 
 
 #: What a script may hold: an answer, an error in place of one, or a function that makes either from the request.

@@ -83,7 +83,8 @@ def import_report(module: str, *, timeout_secs: float = 20.0) -> ImportReport:
     startup, began, rest = child.stderr.partition(_MARK + "\n")
     trace, ended, report = rest.partition(_MARK)
     if not (began and ended):
-        lines = [line for line in child.stderr.splitlines() if line and not line.startswith("import time:")]
+        said = rest if began else startup
+        lines = [line for line in said.splitlines() if line and not line.startswith("import time:")]
         cause = lines[-1] if lines else f"exit code {child.returncode}"
         raise ImportError(f"{module} cannot be imported: {cause}", name=module)
     known = {name for name, _ms in _timed(startup)}

@@ -239,7 +239,7 @@ class ProviderContract(Contract):
 
     @pytest.mark.parametrize(
         "trouble",
-        ["no connection", "broken stream", "not the wire", "empty", "401", "429", "500"],
+        ["no connection", "broken stream", "stream cut short", "not the wire", "empty", "401", "429", "500"],
     )
     async def test_failures_are_provider_errors(
         self, host: PluginHost, settings: ProviderSettings, caplog: pytest.LogCaptureFixture, trouble: str
@@ -263,6 +263,8 @@ class ProviderContract(Contract):
             return None
         if trouble == "broken stream":
             return (self.answer or HttpAnswer()).cut(ProviderConnectionError("the connection broke"))
+        if trouble == "stream cut short":
+            return (self.answer or HttpAnswer()).cut()
         if trouble == "not the wire":
             return HttpAnswer.of("<html>\n<p>Hello</p>\n</html>", content_type="text/html")
         if trouble == "empty":

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import anyio
+import pluggy
 import pytest
 
 from openheim.agent.arguments import checked_arguments
 from openheim.errors import ToolError
 from openheim.messages import ImageBlock, TextBlock
+from openheim.plugins import hookspecs
 from openheim.testing.arguments import odd_arguments, wrong_arguments
 from openheim.testing.contract import Contract
 from openheim.testing.turn import FakeTurn
@@ -65,10 +67,13 @@ class ToolsetContract(Contract):
         return ToolsContext(work_dir, data_dir, self.allow_shell)
 
     @pytest.fixture
-    def tools(self, host: PluginHost, context: ToolsContext) -> dict[str, Tool]:
-        """The plugin's tools by name, as a session gets them."""
-        offered = host.tools(context, {self._name(): self.settings} if self.settings else {})
-        return {tool.name: tool.tool for tool in offered}
+    def offered(self, host: PluginHost, context: ToolsContext) -> list[Tool]:
+        """What the hook returns."""
+        return self._ask(host, context)
+
+    @pytest.fixture
+    def tools(self, offered: list[Tool]) -> dict[str, Tool]:
+        return {tool.name: tool for tool in offered}
 
     @pytest.fixture
     def turn(self, context: ToolsContext) -> FakeTurn:
@@ -77,13 +82,26 @@ class ToolsetContract(Contract):
     def _name(self) -> str:
         return "contract"
 
-    def test_offers_tools(self, tools: dict[str, Tool]) -> None:
+    def _ask(self, host: PluginHost, context: ToolsContext) -> list[Tool]:
+        settings = host.validate_settings("tools", self._name(), self.settings, where="settings")
+        manager = pluggy.PluginManager("openheim")
+        manager.add_hookspecs(hookspecs)
+        manager.register(host.load("tools", self._name()).plugin)
+        returned = manager.hook.openheim_tools(settings=settings, context=context)
+        return [tool for tools in returned for tool in tools]
+
+    def test_offers_tools(self, host: PluginHost, context: ToolsContext, tools: dict[str, Tool]) -> None:
+        """The host takes them all: it leaves out what is no tool."""
         assert tools, "openheim_tools returned no tools with these settings"
         unknown = set(self.sample_calls) - set(tools)
         assert not unknown, f"sample_calls names tools that do not exist: {', '.join(sorted(unknown))}"
+        taken = host.tools(context, {self._name(): self.settings} if self.settings else {})
+        assert {tool.name for tool in taken} == set(tools)
 
-    def test_names_fit_every_provider(self, tools: dict[str, Tool]) -> None:
-        for name in tools:
+    def test_names_are_unique_and_fit_every_provider(self, offered: list[Tool]) -> None:
+        names = [tool.name for tool in offered]
+        assert len(set(names)) == len(names), f"two tools have one name: {', '.join(names)}"
+        for name in names:
             assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name), f"{name!r} is no name that providers accept"
 
     def test_descriptions_are_there(self, tools: dict[str, Tool]) -> None:
@@ -114,17 +132,17 @@ class ToolsetContract(Contract):
                 assert value in legal, f"{trait} of {name} is {value!r}, not one of {', '.join(map(str, legal))}"
             assert inspect.iscoroutinefunction(tool.run), f"run of {name} is not async"
 
-    def test_tools_are_the_same_each_time(
-        self, host: PluginHost, context: ToolsContext, tools: dict[str, Tool]
-    ) -> None:
+    def test_tools_are_the_same_each_time(self, host: PluginHost, context: ToolsContext, offered: list[Tool]) -> None:
         """Whatever differs between two sessions costs the provider's cache of the prompt."""
-        again = host.tools(context, {self._name(): self.settings} if self.settings else {})
-        assert [_as_the_model_sees(offered.tool) for offered in again] == [
-            _as_the_model_sees(tool) for tool in tools.values()
-        ]
+        again = self._ask(host, context)
+        assert [_as_the_model_sees(tool) for tool in again] == [_as_the_model_sees(tool) for tool in offered], (
+            "asked again, openheim_tools offers other tools, or describes or orders them differently"
+        )
 
     async def test_sample_calls_succeed(self, tools: dict[str, Tool], turn: FakeTurn) -> None:
-        for name, arguments in self._samples():
+        for name, arguments in self.sample_calls.items():
+            if arguments is None or name not in tools:
+                continue
             refusal = await _refusal(tools[name], dict(arguments), turn)
             assert refusal is None, f"the sample call of {name} failed: {refusal}"
             target = tool_target(tools[name], dict(arguments), turn)
@@ -157,9 +175,6 @@ class ToolsetContract(Contract):
                 assert list(_tree(context.work_dir)) == before, (
                     f"{name} says that it is read-only and changed files when called with {json.dumps(arguments)[:200]}"
                 )
-
-    def _samples(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        return ((name, arguments) for name, arguments in self.sample_calls.items() if arguments is not None)
 
     def _callable(self, tools: Mapping[str, Tool]) -> list[str]:
         """Tools that may be called with arguments nobody has thought about."""

@@ -1,0 +1,2 @@
+import pydantic  # noqa: F401  the fault of this plugin
+from kit_toolsets import good  # noqa: F401

@@ -1,0 +1,188 @@
+"""The contract suites pass for plugins without a fault, and for each fault exactly the tests fail that are about it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+FOLDER = Path(__file__).parent
+SUITES = FOLDER / "suites"
+
+#: Suite to the tests that fail in it; of a test with parameters, without them. ``...`` stands for all but the import's.
+TOOLSETS: dict[str, set[str]] = {
+    "TestGood": set(),
+    "TestGoodWithoutSamples": set(),
+    "TestNotCalledAtAll": set(),
+    "TestUnknownSample": {"test_offers_tools"},
+    "TestNone": {"test_offers_tools"},
+    "TestBadName": {"test_offers_tools", "test_names_are_unique_and_fit_every_provider"},
+    "TestTwoOfAName": {"test_offers_tools", "test_names_are_unique_and_fit_every_provider"},
+    "TestNoDescription": {"test_descriptions_are_there"},
+    "TestBadKind": {"test_offers_tools", "test_traits_have_legal_values"},
+    "TestBadReplay": {"test_offers_tools", "test_traits_have_legal_values"},
+    "TestBadSchema": {"test_offers_tools", "test_parameters_are_described_json_schema"},
+    "TestUndescribedArgument": {"test_parameters_are_described_json_schema"},
+    "TestNotAsync": {"test_traits_have_legal_values"},
+    "TestChanging": {"test_tools_are_the_same_each_time"},
+    "TestSampleFails": {"test_sample_calls_succeed"},
+    "TestReturnsANumber": {"test_sample_calls_succeed"},
+    "TestLaxSchema": {"test_wrong_arguments_are_refused"},
+    "TestOddValuesCrash": {"test_odd_arguments_do_no_harm", "test_read_only_tools_change_nothing"},
+    "TestNotReadOnly": {"test_read_only_tools_change_nothing"},
+    "TestHeavy": {"test_import_is_cheap"},
+    "TestNoisy": {"test_import_does_nothing_else"},
+    "TestAsyncHook": {"..."},
+    "TestWrongArgument": {"..."},
+}
+
+PROVIDERS: dict[str, set[str]] = {
+    "TestGood": set(),
+    "TestGoodOffline": set(),
+    "TestPickyInWords": set(),
+    "TestListsModels": set(),
+    "TestNoToolCalls": {"test_tool_calls_are_complete"},
+    "TestBlankModel": {"test_members"},
+    "TestOddFinish": {"test_reply_has_legal_shape", "test_odd_conversations"},
+    "TestNegativeUsage": {"test_reply_has_legal_shape", "test_odd_conversations"},
+    "TestNoUsage": {"test_reply_has_legal_shape"},
+    "TestRewording": {"test_deltas_make_the_reply", "test_calls_at_a_time_do_not_mix"},
+    "TestNoCallIds": {"test_tool_calls_are_complete"},
+    "TestForgetsFinish": {"test_tool_calls_are_complete"},
+    "TestNamesAsModels": {"test_models_are_listed"},
+    "TestMutating": {"test_request_is_left_alone"},
+    "TestUnstable": {"test_same_request_gives_the_same_bytes"},
+    "TestShared": {"test_calls_at_a_time_do_not_mix"},
+    "TestClosesOnce": {"test_closing_twice_is_harmless"},
+    "TestNeverWaits": {"test_cancelled_before_it_starts"},
+    "TestGoesOn": {"test_cancelled_in_the_middle"},
+    "TestLeaksErrors": {"test_failures_are_provider_errors"},
+    "TestQuotesTheService": {"test_failures_are_provider_errors"},
+    "TestTakesItForAnAnswer": {"test_failures_are_provider_errors"},
+    "TestPicky": {
+        "test_odd_conversations",
+        "test_request_is_left_alone",
+        "test_same_request_gives_the_same_bytes",
+    },
+    "TestShowsItsKey": {"test_key_does_not_show"},
+    "TestLogsItsKey": {"test_key_does_not_show", "test_failures_are_provider_errors"},
+}
+
+
+def child_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-W",
+            "error",
+            f"--rootdir={folder}",
+            *arguments,
+        ],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(FOLDER / "plugins"), "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+
+
+def outcomes(suites: Path, folder: Path) -> dict[str, dict[str, bool]]:
+    """Suite to test to whether it failed, or could not be set up, with any of its parameters."""
+    report = folder / "report.xml"
+    done = child_pytest(folder, f"--junitxml={report}", str(suites))
+    assert report.is_file(), done.stdout + done.stderr
+    found: dict[str, dict[str, bool]] = defaultdict(dict)
+    for case in ElementTree.parse(report).iter("testcase"):
+        suite = case.get("classname", "").rpartition(".")[2]
+        test = case.get("name", "").partition("[")[0]
+        assert case.find("skipped") is None, f"{suite}.{test} is skipped, which says nothing"
+        failed = case.find("failure") is not None or case.find("error") is not None
+        found[suite][test] = found[suite].get(test, False) or failed
+    return found
+
+
+@pytest.fixture(scope="module")
+def toolset_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bool]]:
+    return outcomes(SUITES / "toolset_suites.py", tmp_path_factory.mktemp("toolsets"))
+
+
+@pytest.fixture(scope="module")
+def provider_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bool]]:
+    return outcomes(SUITES / "provider_suites.py", tmp_path_factory.mktemp("providers"))
+
+
+def check(found: dict[str, bool], expected: set[str]) -> None:
+    failed = {test for test, has_failed in found.items() if has_failed}
+    if expected == {"..."}:
+        expected = {test for test in found if not test.startswith("test_import")}
+    assert failed == expected
+
+
+@pytest.mark.parametrize("suite", TOOLSETS)
+def test_toolset_suites(suite: str, toolset_outcomes: dict[str, dict[str, bool]]) -> None:
+    check(toolset_outcomes[suite], TOOLSETS[suite])
+
+
+@pytest.mark.parametrize("suite", PROVIDERS)
+def test_provider_suites(suite: str, provider_outcomes: dict[str, dict[str, bool]]) -> None:
+    check(provider_outcomes[suite], PROVIDERS[suite])
+
+
+def test_every_suite_is_expected_and_every_test_can_fail(
+    toolset_outcomes: dict[str, dict[str, bool]], provider_outcomes: dict[str, dict[str, bool]]
+) -> None:
+    assert set(toolset_outcomes) == set(TOOLSETS)
+    assert set(provider_outcomes) == set(PROVIDERS)
+    suites = [*toolset_outcomes.values(), *provider_outcomes.values()]
+    tests = {test for suite in suites for test in suite}
+    assert tests == {test for suite in suites for test, has_failed in suite.items() if has_failed}
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ("def test_descriptions_are_there(self): pass", "replaces the inherited test_descriptions_are_there"),
+        ("test_import_is_cheap = None", "replaces the inherited test_import_is_cheap"),
+        (
+            "@pytest.mark.xfail\n    def test_descriptions_are_there(self): pass",
+            "replaces the inherited test_descriptions_are_there",
+        ),
+        ("plugin = ''", "set plugin = 'your_package.plugin'"),
+    ],
+)
+def test_inherited_tests_cannot_be_replaced_in_silence(tmp_path: Path, body: str, complaint: str) -> None:
+    done = child_pytest(tmp_path, str(suite_file(tmp_path, body)))
+    assert done.returncode != 0
+    assert complaint in done.stdout
+
+
+def test_an_inherited_test_may_be_expected_to_fail_with_a_reason(tmp_path: Path) -> None:
+    body = (
+        "@pytest.mark.xfail(reason='the model is told elsewhere')\n"
+        "    def test_descriptions_are_there(self, tools):\n"
+        "        super().test_descriptions_are_there(tools)"
+    )
+    done = child_pytest(tmp_path, str(suite_file(tmp_path, body, plugin="kit_toolsets:no_description")))
+    assert done.returncode == 0, done.stdout
+    assert "1 xfailed" in done.stdout
+
+
+def suite_file(folder: Path, body: str, *, plugin: str = "kit_toolsets:good") -> Path:
+    path = folder / "test_mine.py"
+    path.write_text(
+        "import pytest\nfrom openheim.testing import ToolsetContract\n\n\n"
+        f"class TestMine(ToolsetContract):\n    plugin = {plugin!r}\n    {body}\n",
+        encoding="utf-8",
+    )
+    return path
