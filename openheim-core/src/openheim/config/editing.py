@@ -50,12 +50,14 @@ def edit_config(
     import tomlkit
 
     old = _read(target)
-    document = tomlkit.parse(old or "")
+    text, line_end = _with_plain_line_ends(old or "")
+    document = tomlkit.parse(text)
     change(document)
     new = tomlkit.dumps(document)
-    if new == (old or ""):
+    if new == text:
         return False
     _check(path, before or {}, new, document.unwrap(), only)
+    new = new.replace("\n", line_end)
     if _read(target) != old:
         raise ConfigError(f"{path} was changed by somebody else at the same time", hint="try again")
     try:
@@ -73,6 +75,14 @@ def _read(path: Path) -> str | None:
         return None
     except (OSError, UnicodeDecodeError) as err:
         raise StorageError(f"cannot read {path}: {err}") from err
+
+
+def _with_plain_line_ends(text: str) -> tuple[str, str]:
+    """The text with ``\\n`` as line end, and the line end it has. A mixture is left as it is."""
+    lines = text.count("\n")
+    if lines and text.count("\r\n") == lines:
+        return text.replace("\r\n", "\n"), "\r\n"
+    return text, "\n"
 
 
 def _check(

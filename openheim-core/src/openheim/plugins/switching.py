@@ -75,6 +75,8 @@ def switch(path: Path, catalogue: Catalogue, reference: str, *, on: bool) -> tup
             import tomlkit
 
             section = document["plugins"] = tomlkit.table()
+        if not isinstance(section, dict):
+            raise ConfigError("[plugins]: must be a table", hint="correct it by hand")
         if on:
             _enable(section, entry, candidates, catalogue)
         else:
