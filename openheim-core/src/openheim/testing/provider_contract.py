@@ -48,6 +48,7 @@ class ProviderContract(Contract):
     Attributes:
         name: the entry point's name.
         options: the plugin's own keys of a ``[providers.NAME]`` entry.
+        api_base: address of the service, for a provider that knows none by itself.
         answer: what the service answers to a greeting; None for a provider that makes no requests.
         tool_answer: what it answers when it wants a tool called; None if that takes no request, or never happens.
         prompt: the greeting.
@@ -60,6 +61,7 @@ class ProviderContract(Contract):
 
     name: ClassVar[str] = ""
     options: ClassVar[Mapping[str, Any]] = {}
+    api_base: ClassVar[str] = ""
     answer: ClassVar[HttpAnswer | None] = None
     tool_answer: ClassVar[HttpAnswer | None] = None
     prompt: ClassVar[str] = "Hello, who are you?"
@@ -70,7 +72,7 @@ class ProviderContract(Contract):
     @pytest.fixture
     def settings(self, host: PluginHost) -> ProviderSettings:
         options = host.validate_settings("providers", self.name, self.options, where="options")
-        return ProviderSettings(name="contract", kind=self.name, api_key=_KEY, options=options)
+        return ProviderSettings("contract", self.name, self.api_base, _KEY, options=options)
 
     @pytest.fixture
     def http(self) -> ScriptedHttp:
