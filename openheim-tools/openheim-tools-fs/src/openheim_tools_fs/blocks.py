@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 __all__ = ("BinaryFileError", "text_blocks")
 
 #: Files are read in blocks of about this size, cut at line ends; most files are one block.
-BLOCK_BYTES = 4 * 1024 * 1024
-#: A line longer than this is cut.
-MAX_LINE_BYTES = 32 * 1024 * 1024
+BLOCK_BYTES = 2 * 1024 * 1024
+#: A line longer than this is cut, and a match across the cut is not found.
+MAX_LINE_BYTES = 8 * 1024 * 1024
 
 
 class BinaryFileError(Exception):

@@ -71,18 +71,20 @@ def detect(sample: bytes) -> Encoding | None:
 
 def _unmarked_utf16(sample: bytes) -> Encoding | None:
     """Text in a Latin script shows as a NUL in every other byte, and in no byte between."""
-    even, odd = sample[0::2].count(0), sample[1::2].count(0)
-    enough = len(sample) // 4
-    if even == 0 and odd > enough:
-        return Encoding("utf-16-le", "UTF-16", unit=2)
-    if odd == 0 and even > enough:
-        return Encoding("utf-16-be", "UTF-16", unit=2)
+    for codec, high, low in (("utf-16-le", sample[1::2], sample[0::2]), ("utf-16-be", sample[0::2], sample[1::2])):
+        likely = b"\0" not in low and high.count(0) * 2 > len(high) > 1
+        if likely and not _is_binary(sample[: len(low) * 2].decode(codec, errors="replace").encode()):
+            return Encoding(codec, "UTF-16", unit=2)
     return None
 
 
-def _not_utf8(sample: bytes) -> Encoding | None:
+def _is_binary(sample: bytes) -> bool:
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
-    if controls * 100 > len(sample):
+    return controls * 100 > len(sample)
+
+
+def _not_utf8(sample: bytes) -> Encoding | None:
+    if _is_binary(sample):
         return None
     text = sample.decode("utf-8", errors="replace")
     broken = text.count("\ufffd")

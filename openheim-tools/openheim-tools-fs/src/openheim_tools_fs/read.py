@@ -85,8 +85,8 @@ def _read(file: BinaryIO, wanted: _Wanted, check: Callable[[], None]) -> str:
     skipped = lines.skip_lines(wanted.line - begin.line)
     if lines.at_end:
         return _past_end(wanted.line, begin.line - 1 + skipped)
-    here = begin.column if wanted.line == begin.line else 1
-    if not lines.skip_in_line(wanted.column - here):
+    ahead = wanted.column - (begin.column if wanted.line == begin.line else 1)
+    if ahead and not lines.skip_in_line(ahead):
         return f"[line {wanted.line} has fewer than {wanted.column} bytes; call again with a smaller column]"
     piece = lines.take(wanted.lines, wanted.size)
     stopped_at = begin.position + lines.passed

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from openheim import Turn
     from openheim.files import Files
 
-__all__ = ("counted", "edit_display", "optional_path", "path_target", "printable")
+__all__ = ("counted", "edit_display", "optional_path", "path_target", "printable", "short_diff")
 
-#: A diff with more text than this on either side is not shown: it would be sent to every watcher.
+#: A diff with more text than this on either side is not shown: it would go to every watcher.
 MAX_DIFF_BYTES = 64 * 1024
 
 
@@ -37,13 +37,22 @@ def printable(name: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def edit_display(files: Files, canonical: str, verb: str, old: bytes, new: bytes, line: int) -> dict[str, Any]:
-    """The display of a call that changed a file: its whole old and new text if they are short and are UTF-8."""
+def short_diff(old: bytes | None, new: bytes) -> dict[str, str | None] | None:
+    """Both texts for a diff (``old`` is None for a new file); None if they are too long to be shown, or no UTF-8."""
+    if max(len(old or b""), len(new)) > MAX_DIFF_BYTES:
+        return None
+    try:
+        return {"old": None if old is None else old.decode("utf-8-sig"), "new": new.decode("utf-8-sig")}
+    except UnicodeDecodeError:
+        return None
+
+
+def edit_display(
+    files: Files, canonical: str, verb: str, line: int, diff: dict[str, str | None] | None
+) -> dict[str, Any]:
+    """The display of a call that changed a file at a line."""
     path = str(files.root / canonical)
     display: dict[str, Any] = {"title": f"{verb} {canonical}", "locations": [{"path": path, "line": line}]}
-    if max(len(old), len(new)) <= MAX_DIFF_BYTES:
-        try:
-            display["diff"] = {"path": path, "old": old.decode("utf-8-sig"), "new": new.decode("utf-8-sig")}
-        except UnicodeDecodeError:
-            pass
+    if diff is not None:
+        display["diff"] = {"path": path, **diff}
     return display

@@ -8,7 +8,7 @@ import anyio.to_thread
 
 from openheim import TextBlock, ToolError, ToolResult, Turn, tool
 from openheim_tools_fs.encoding import SAMPLE_BYTES, detect
-from openheim_tools_fs.results import counted, edit_display, path_target
+from openheim_tools_fs.results import counted, edit_display, path_target, short_diff
 from openheim_tools_fs.schemas import WRITE_FILE
 
 if TYPE_CHECKING:
@@ -45,9 +45,8 @@ def _write(files: Files, path: str, content: str) -> ToolResult:
 
     lines = content.count("\n") + (content != "" and not content.endswith("\n"))
     text = f"{'Replaced' if existed else 'Created'} {canonical}: {counted(lines, 'line')}, {counted(len(data), 'byte')}"
-    return ToolResult(
-        (TextBlock("; ".join((text, *notes))),), display=edit_display(files, canonical, "Write", old or b"", data, 1)
-    )
+    display = edit_display(files, canonical, "Write", 1, short_diff(old, data))
+    return ToolResult((TextBlock("; ".join((text, *notes))),), display=display)
 
 
 def _old_content(files: Files, path: str) -> bytes | None:
