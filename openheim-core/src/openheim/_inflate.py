@@ -1,0 +1,67 @@
+"""Decompresses the bodies of services that compress without being asked to."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from openheim.errors import ProviderConnectionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("Inflater",)
+
+#: Most bytes that are decompressed at a time, so that a small body cannot fill the memory.
+_PIECE_BYTES = 64 * 1024
+#: What zlib calls gzip form or zlib form, whichever it finds, and data without any header.
+_WITH_HEADER, _BARE = 47, -15
+
+
+class Inflater:
+    """Decompresses one body in coding ``gzip`` or ``deflate``.
+
+    Raises:
+        ProviderConnectionError: the coding is another one.
+    """
+
+    def __init__(self, coding: str) -> None:
+        if coding not in ("gzip", "x-gzip", "deflate"):
+            raise ProviderConnectionError(
+                f"the service answered in the content coding {coding[:40]!r}, which was not asked for", retryable=False
+            )
+        self._inflate = zlib.decompressobj(_WITH_HEADER)
+        # Some services send "deflate" without the zlib header that belongs to it. Two bytes tell.
+        self._undecided = coding == "deflate"
+        self._start = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What ``data`` decompresses to, in pieces of bounded size.
+
+        Raises:
+            ProviderConnectionError: it is not in the form that was promised.
+        """
+        if self._undecided:
+            data = self._start = self._start + data
+            if len(data) < 2:
+                return
+            self._undecided = False
+            if data[0] & 0x0F != zlib.DEFLATED or int.from_bytes(data[:2]) % 31:
+                self._inflate = zlib.decompressobj(_BARE)
+        while data and not self._inflate.eof:
+            try:
+                piece = self._inflate.decompress(data, _PIECE_BYTES)
+            except zlib.error as err:
+                raise ProviderConnectionError("the service sent a compressed body that is damaged") from err
+            data = self._inflate.unconsumed_tail
+            if piece:
+                yield piece
+
+    def finish(self) -> None:
+        """Call it at the end of the body.
+
+        Raises:
+            ProviderConnectionError: the body was not complete.
+        """
+        if not self._inflate.eof:
+            raise ProviderConnectionError("the service sent a compressed body that is not complete")

@@ -1,0 +1,77 @@
+"""Which proxy a request goes through.
+
+The configured one, else what ``HTTP_PROXY`` and its like say, unless ``NO_PROXY`` names the host.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from urllib.parse import urlsplit
+
+from openheim.errors import ConfigError
+
+__all__ = ("checked_proxy", "proxy_for")
+
+_SCHEMES = ("http", "https", "socks5", "socks5h")
+
+
+def proxy_for(scheme: str, host: str, port: int, configured: str | None = None) -> str | None:
+    """The address of the proxy to use, or None.
+
+    Args:
+        scheme: ``http`` or ``https``.
+        host: in lower case, an IPv6 address without brackets.
+        configured: used in place of the environment's proxies; ``""`` for none at all.
+
+    Raises:
+        ConfigError: the proxy's address cannot be used.
+    """
+    from urllib.request import getproxies  # slow to import, and the HTTP library needs it anyway
+
+    found = getproxies()
+    address = configured if configured is not None else found.get(scheme) or found.get("all") or ""
+    if not address or _is_exempt(host, port, found.get("no") or os.environ.get("NO_PROXY", "")):
+        return None
+    return checked_proxy(address, "[http] proxy" if configured is not None else f"{scheme.upper()}_PROXY or ALL_PROXY")
+
+
+def checked_proxy(address: str, where: str) -> str:
+    """``address`` with a scheme.
+
+    Raises:
+        ConfigError: it is no address of a proxy. The message does not quote it, since it may hold a password.
+    """
+    if "://" not in address:
+        address = f"http://{address}"
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in _SCHEMES and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(
+            f"{where} is no usable address of a proxy",
+            hint=f"write SCHEME://HOST:PORT, SCHEME one of {', '.join(_SCHEMES)}",
+        )
+    return address
+
+
+def _is_exempt(host: str, port: int, exceptions: str) -> bool:
+    return any(_matches(host, port, entry) for entry in exceptions.lower().replace(",", " ").split())
+
+
+def _matches(host: str, port: int, entry: str) -> bool:
+    if entry == "*":
+        return True
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(entry.strip("[]"), strict=False)
+    except ValueError:
+        pass
+    name, separator, digits = entry.rpartition(":")
+    if separator and digits.isdigit():
+        if int(digits) != port:
+            return False
+        entry = name
+    entry = entry.strip("[]").removeprefix("*").removeprefix(".")
+    return bool(entry) and (host == entry or host.endswith(f".{entry}"))

@@ -1,0 +1,240 @@
+"""Requests over HTTP.
+
+The HTTP library is httpx, which only :mod:`openheim._httpx` knows, and which is imported at the first request. What
+leaves this module are its own types, and as errors of requests :class:`~openheim.errors.ProviderConnectionError` and
+:class:`~openheim.errors.ProviderTimeoutError`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, cast
+
+import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from types import TracebackType
+
+    import httpx
+
+    from openheim._httpx import RequestErrors
+
+__all__ = ("HttpClient", "HttpExchange", "HttpResponse")
+
+#: Connections of one origin that are kept for later requests, and for how long.
+_MAX_IDLE = 100
+_IDLE_SECS = 60.0
+#: How long closing a connection may hold up whoever leaves it.
+_CLOSE_SECS = 2.0
+
+
+class HttpClient:
+    """Makes requests, and keeps connections for the next ones. It belongs to one event loop.
+
+    There is no limit on requests at a time: each caller has a connection of its own. Redirects are not followed.
+
+    Args:
+        proxy: address of a proxy for all requests, ``""`` for none; if left out, ``HTTP_PROXY``, ``HTTPS_PROXY`` and
+            ``ALL_PROXY`` say. ``NO_PROXY`` counts in either case.
+        ca_file: certificate authorities to trust, in place of ``SSL_CERT_FILE``, ``SSL_CERT_DIR`` and the usual ones.
+    """
+
+    def __init__(self, *, proxy: str | None = None, ca_file: str | None = None) -> None:
+        self._proxy = proxy
+        self._ca_file = ca_file
+        self._origins: dict[tuple[str, str, int | None], _Origin] = {}
+        self._closed = False
+
+    def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes = b"",
+        timeout_secs: float = 120.0,
+    ) -> HttpExchange:
+        """Makes a request. ``async with`` gives the :class:`HttpResponse` as soon as its headers are there.
+
+        A connection whose body was read to its end is kept. Any other is closed at once when the block is left, for
+        whatever reason.
+
+        Args:
+            headers: names in lower case. ``host``, ``content-length``, ``user-agent`` and ``accept-encoding`` need not
+                be among them.
+            timeout_secs: bounds connecting, and each gap between two reads or two writes; not the whole.
+
+        Raises:
+            ProviderConnectionError: no connection, or it broke (also while the body is read).
+            ProviderTimeoutError: nothing came within ``timeout_secs`` (also while the body is read).
+            ConfigError: the proxy or the certificate authorities cannot be used.
+        """
+        return HttpExchange(self, method, url, headers or {}, content, timeout_secs)
+
+    async def aclose(self) -> None:
+        """Closes the connections that are not in use; the others are closed when their requests end."""
+        self._closed = True
+        for origin in self._origins.values():
+            await origin.close_idle(keep=0)
+
+    def _origin(self, url: httpx.URL) -> _Origin:
+        key = (url.scheme, url.host, url.port)
+        origin = self._origins.get(key)
+        if origin is None:
+            from openheim._httpx import transport_factory
+
+            make = transport_factory(url, proxy=self._proxy, ca_file=self._ca_file, keep_secs=_IDLE_SECS)
+            origin = self._origins[key] = _Origin(make)
+        return origin
+
+
+class HttpExchange:
+    """A request and its answer, as an async context manager; see :meth:`HttpClient.stream`."""
+
+    __slots__ = ("_arguments", "_client", "_origin", "_response", "_transport")
+
+    def __init__(
+        self, client: HttpClient, method: str, url: str, headers: Mapping[str, str], content: bytes, timeout: float
+    ) -> None:
+        self._client = client
+        self._arguments = (method, url, headers, content, timeout)
+
+    async def __aenter__(self) -> HttpResponse:
+        from openheim._httpx import RequestErrors, make_request, parsed_url
+
+        method, address, headers, content, timeout = self._arguments
+        url = parsed_url(address)
+        request = make_request(method, url, headers, content, timeout)
+        errors = RequestErrors(url, timeout)
+        self._origin = self._client._origin(url)
+        self._transport = self._origin.take()
+        try:
+            response = await self._transport.handle_async_request(request)
+        except BaseException as err:
+            with anyio.move_on_after(_CLOSE_SECS, shield=True):
+                await self._transport.aclose()
+            translated = errors.translate(err)
+            if translated is None:
+                raise
+            raise translated from err
+        self._response = HttpResponse(response, errors)
+        return self._response
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        response, origin = self._response, self._origin
+        if response._ended and not self._client._closed:
+            await response._stream.aclose()  # The library itself shields this part from cancelling.
+            origin.give_back(self._transport)
+            await origin.close_idle(keep=_MAX_IDLE, unused_since=time.monotonic() - _IDLE_SECS)
+        else:
+            with anyio.move_on_after(_CLOSE_SECS, shield=True):
+                await response._stream.aclose()
+                await self._transport.aclose()
+
+
+class HttpResponse:
+    """The answer to a request.
+
+    Attributes:
+        status: HTTP status.
+        headers: names in lower case; the values of a repeated name joined by commas.
+        truncated: whether :meth:`read` left something out.
+    """
+
+    __slots__ = ("_ended", "_errors", "_iterator", "_stream", "headers", "status", "truncated")
+
+    def __init__(self, response: httpx.Response, errors: RequestErrors) -> None:
+        self.status = response.status_code
+        self.headers: dict[str, str] = {}
+        for raw_name, raw_value in response.headers.raw:
+            name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+            self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
+        self.truncated = False
+        self._stream = cast("httpx.AsyncByteStream", response.stream)
+        self._iterator = self._stream.__aiter__()
+        self._errors = errors
+        self._ended = False
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes, decompressed if need be, in pieces of any size.
+
+        Raises:
+            ProviderConnectionError, ProviderTimeoutError: see :meth:`HttpClient.stream`.
+        """
+        coding = self.headers.get("content-encoding", "").strip().lower()
+        try:
+            if coding in ("", "identity"):
+                async for chunk in self._iterator:
+                    yield chunk
+            else:
+                from openheim._inflate import Inflater
+
+                inflater = Inflater(coding)
+                async for chunk in self._iterator:
+                    for piece in inflater.feed(chunk):
+                        yield piece
+                inflater.finish()
+        except Exception as err:
+            translated = self._errors.translate(err)
+            if translated is None or translated is err:
+                raise
+            raise translated from err
+        self._ended = True
+
+    async def read(self, limit_bytes: int) -> bytes:
+        """The body, or its first ``limit_bytes``; :attr:`truncated` tells which.
+
+        Raises:
+            ProviderConnectionError, ProviderTimeoutError: see :meth:`HttpClient.stream`.
+        """
+        body = bytearray()
+        async for chunk in self.chunks():
+            body += chunk
+            if len(body) > limit_bytes:
+                self.truncated = True
+                break
+        return bytes(body[:limit_bytes])
+
+    async def drain(self, limit_secs: float = 0.1) -> None:
+        """Waits a short time for the end of the body, so that the connection can be kept.
+
+        For streams that say themselves when they are complete. What comes is thrown away, and so are errors.
+        """
+        with anyio.move_on_after(limit_secs):
+            try:
+                async for _ in self._iterator:
+                    pass
+            except Exception as err:
+                if self._errors.translate(err) is None:
+                    raise
+            else:
+                self._ended = True
+
+
+class _Origin:
+    """The connections to one scheme, host and port.
+
+    Each is a transport of its own that serves one request at a time. httpcore's pool looks at all its connections
+    whenever a request begins or ends, and a thousand requests at a time kept it busy for a minute; this takes one step.
+    """
+
+    def __init__(self, make: Callable[[], httpx.AsyncHTTPTransport]) -> None:
+        self._make = make
+        self._idle: deque[tuple[float, httpx.AsyncHTTPTransport]] = deque()
+
+    def take(self) -> httpx.AsyncHTTPTransport:
+        """The connection used last, or a new one. One that the server closed meanwhile is opened again by itself."""
+        return self._idle.pop()[1] if self._idle else self._make()
+
+    def give_back(self, transport: httpx.AsyncHTTPTransport) -> None:
+        self._idle.append((time.monotonic(), transport))
+
+    async def close_idle(self, *, keep: int, unused_since: float = 0.0) -> None:
+        """Closes the connections not used since then, and the oldest until at most ``keep`` are left."""
+        while self._idle and (len(self._idle) > keep or self._idle[0][0] < unused_since):
+            _, transport = self._idle.popleft()
+            await transport.aclose()
