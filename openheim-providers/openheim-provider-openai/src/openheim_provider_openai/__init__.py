@@ -1,0 +1,6 @@
+"""OpenAI, and servers that speak its wire, as model providers for openheim."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+__all__ = ("__version__",)
