@@ -1,0 +1,66 @@
+"""Providers that talk to a scripted server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openheim.events import Delta, TextDelta, ThinkingDelta
+from openheim.http import HttpClient
+from openheim.messages import Message, TextBlock
+from openheim.providers import ModelReply, ModelRequest, Provider, ProviderSettings
+from openheim_provider_openai.plugin import openheim_create_provider
+
+CASES = Path(__file__).resolve().parent.parent / "cases"
+
+#: As a test or a service might write it; it must never come out anywhere.
+KEY = "sk-test-5f0c3b9d"
+
+
+@dataclass
+class Call:
+    """One model call: what it was asked with, and what it passed on meanwhile."""
+
+    provider: Provider
+    deltas: list[Delta] = field(default_factory=list)
+
+    async def __call__(self, request: ModelRequest | None = None) -> ModelReply:
+        return await self.provider.generate(request or user_says("hi"), self.deltas.append)
+
+    @property
+    def text(self) -> str:
+        return "".join(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
+
+    @property
+    def thinking(self) -> str:
+        return "".join(delta.text for delta in self.deltas if isinstance(delta, ThinkingDelta))
+
+
+def user_says(*texts: str, **fields: Any) -> ModelRequest:
+    messages: Sequence[Message] = [Message("user", (TextBlock(text),)) for text in texts]
+    return ModelRequest(model="m-test", system="", messages=messages, **fields)
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[HttpClient]:
+    client = HttpClient(proxy="")
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture
+def make_call(http: HttpClient) -> Callable[..., Call]:
+    """Makes a provider for an address, with the fields of :class:`ProviderSettings` as keywords, and a call of it."""
+
+    def make(base_url: str, kind: str = "openai_compatible", **fields: Any) -> Call:
+        fields = {"name": "mine", "timeout_secs": 10.0} | fields
+        settings = ProviderSettings(kind=kind, api_base=base_url, **fields)
+        provider = openheim_create_provider(kind, settings, http)
+        assert provider is not None
+        return Call(provider)
+
+    return make

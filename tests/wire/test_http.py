@@ -1,0 +1,411 @@
+"""The HTTP client, against servers on the loopback interface."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import zlib
+from collections.abc import AsyncIterator, Callable
+
+import anyio
+import pytest
+
+from openheim.errors import ConfigError, ProviderConnectionError, ProviderTimeoutError
+from openheim.http import HttpClient
+from tests.support.replies import Reply, raw
+from tests.support.server import ScriptedServer
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "sk-test-5f0c3b9d"
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[HttpClient]:
+    client = HttpClient(proxy="")
+    with anyio.fail_after(30):
+        yield client
+        await client.aclose()
+
+
+async def fetch(http: HttpClient, url: str, limit: int = 1 << 20, timeout_secs: float = 10.0) -> bytes:
+    async with http.stream("GET", url, timeout_secs=timeout_secs) as response:
+        return await response.read(limit)
+
+
+# --- requests and answers ---
+
+
+async def test_a_request_arrives_as_it_was_made(http: HttpClient) -> None:
+    async with ScriptedServer([raw(b"yes", status=201, headers={"X-Two": "b", "X-One": "A"})]) as server:
+        headers = {"content-type": "application/json", "authorization": f"Bearer {SECRET}"}
+        async with http.stream("POST", f"{server.url}/v1/x?y=1", headers=headers, content=b'{"a":1}') as response:
+            assert response.status == 201
+            assert response.headers["x-one"] == "A"
+            assert await response.read(100) == b"yes"
+            assert not response.truncated
+        (request,) = server.requests
+    assert (request.method, request.path, request.body) == ("POST", "/v1/x?y=1", b'{"a":1}')
+    assert request.headers["authorization"] == f"Bearer {SECRET}"
+    assert request.headers["host"] == f"127.0.0.1:{server.port}"
+    assert request.headers["accept-encoding"] == "identity"
+    assert request.headers["user-agent"].startswith("openheim/")
+
+
+async def test_pieces_come_as_they_are_sent(http: HttpClient) -> None:
+    async with (
+        ScriptedServer([raw([b"one", b"two"]).hold(after=1)]) as server,
+        http.stream("GET", server.url) as response,
+    ):
+        chunks = response.chunks()
+        assert await anext(chunks) == b"one"
+        server.release()
+        assert await anext(chunks) == b"two"
+        with pytest.raises(StopAsyncIteration):
+            await anext(chunks)
+
+
+async def test_large_bodies_arrive_whole(http: HttpClient) -> None:
+    body = bytes(range(256)) * 8000
+    async with ScriptedServer([raw(b"got it")]) as server:
+        async with http.stream("POST", server.url, content=body) as response:
+            await response.read(10)
+        (request,) = server.requests
+    assert request.body == body
+    assert request.headers["content-length"] == str(len(body))
+    assert "transfer-encoding" not in request.headers
+
+
+@pytest.mark.parametrize("limit", [0, 4, 5])
+async def test_reading_stops_at_a_limit(http: HttpClient, limit: int) -> None:
+    async with ScriptedServer([raw([b"abc", b"def"])]) as server, http.stream("GET", server.url) as response:
+        assert await response.read(limit) == b"abcdef"[:limit]
+        assert response.truncated
+
+
+async def test_redirects_are_not_followed(http: HttpClient) -> None:
+    async with ScriptedServer([raw(b"", status=302, headers={"location": "/elsewhere"})]) as server:
+        async with http.stream("GET", server.url) as response:
+            assert response.status == 302
+        assert len(server.requests) == 1
+
+
+# --- compressed answers ---
+
+
+def raw_deflate(data: bytes) -> bytes:
+    compressor = zlib.compressobj(wbits=-15)
+    return compressor.compress(data) + compressor.flush()
+
+
+@pytest.mark.parametrize(
+    ("coding", "compress"),
+    [("gzip", gzip.compress), ("x-gzip", gzip.compress), ("deflate", zlib.compress), ("deflate", raw_deflate)],
+)
+@pytest.mark.parametrize("split", ["whole", "every-byte"])
+async def test_compressed_answers(
+    http: HttpClient, coding: str, compress: Callable[[bytes], bytes], split: str
+) -> None:
+    text = b"hello " * 1000
+    reply = raw(compress(text), headers={"content-encoding": coding}).split(
+        "every-byte" if split != "whole" else "whole"
+    )
+    async with ScriptedServer([reply]) as server:
+        assert await fetch(http, server.url) == text
+
+
+async def test_a_small_body_cannot_fill_the_memory(http: HttpClient) -> None:
+    bomb = gzip.compress(bytes(100_000_000))
+    async with ScriptedServer([raw(bomb, headers={"content-encoding": "gzip"})]) as server:
+        async with http.stream("GET", server.url) as response:
+            largest = 0
+            async for chunk in response.chunks():
+                largest = max(largest, len(chunk))
+            assert largest <= 64 * 1024
+
+
+@pytest.mark.parametrize(
+    ("body", "coding", "words"),
+    [
+        (b"not gzip at all", "gzip", "damaged"),
+        (gzip.compress(b"hello")[:-4], "gzip", "not complete"),
+        (b"x", "br", "'br'"),
+    ],
+)
+async def test_compressed_answers_that_cannot_be_read(http: HttpClient, body: bytes, coding: str, words: str) -> None:
+    async with ScriptedServer([raw(body, headers={"content-encoding": coding})]) as server:
+        with pytest.raises(ProviderConnectionError, match=words):
+            await fetch(http, server.url)
+
+
+# --- connections ---
+
+
+async def test_a_connection_whose_answer_was_read_is_used_again(http: HttpClient) -> None:
+    async with ScriptedServer([raw(b"a"), raw(b"b").framed("length"), raw(b"c")]) as server:
+        assert [await fetch(http, server.url) for _ in range(3)] == [b"a", b"b", b"c"]
+        assert server.connections == 1
+
+
+async def test_a_connection_that_the_server_closed_meanwhile_is_replaced(http: HttpClient) -> None:
+    async with ScriptedServer([raw(b"a"), raw(b"b")]) as server:
+        assert await fetch(http, server.url) == b"a"
+        server.drop_connections()
+        assert await fetch(http, server.url) == b"b"
+        assert server.connections == 2
+
+
+async def test_leaving_early_closes_the_connection(http: HttpClient) -> None:
+    async with ScriptedServer([raw([b"a", b"b"]).hold(after=1), raw(b"c")]) as server:
+        async with http.stream("GET", server.url) as response:
+            assert await anext(response.chunks()) == b"a"
+        await server.requests[0].left()
+        assert await fetch(http, server.url) == b"c"
+        assert server.connections == 2
+
+
+async def test_draining_keeps_the_connection(http: HttpClient) -> None:
+    async with ScriptedServer([raw([b"a", b"b"]), raw(b"c")]) as server:
+        async with http.stream("GET", server.url) as response:
+            async for chunk in response.chunks():
+                assert chunk == b"a"
+                break
+            await response.drain(limit_secs=10)
+        assert await fetch(http, server.url) == b"c"
+        assert server.connections == 1
+
+
+async def test_draining_does_not_wait_long(http: HttpClient) -> None:
+    async with ScriptedServer([raw(b"a").ending("stall")]) as server:
+        async with http.stream("GET", server.url) as response:
+            assert await anext(response.chunks()) == b"a"
+            await response.drain(limit_secs=0.01)
+        await server.requests[0].left()
+
+
+@pytest.mark.parametrize("reply", [raw(b"a").late(), raw([b"a", b"b"]).hold(after=1)], ids=["headers", "body"])
+async def test_cancelling_closes_the_connection(http: HttpClient, reply: Reply) -> None:
+    async with ScriptedServer([reply]) as server:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fetch, http, server.url)
+            (request,) = await server.arrived(1)
+            tasks.cancel_scope.cancel()
+        await request.left()
+
+
+async def test_many_requests_at_a_time_and_few_connections_kept(http: HttpClient) -> None:
+    count = 300
+    async with ScriptedServer(lambda _: raw(b"a").late()) as server:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(count):
+                tasks.start_soon(fetch, http, server.url)
+            await server.arrived(count)
+            server.release()
+        assert server.connections == count
+        await anyio.to_thread.run_sync(server.wait_open, 100)
+        await http.aclose()
+        await anyio.to_thread.run_sync(server.wait_open, 0)
+
+
+async def test_a_closed_client_keeps_nothing(http: HttpClient) -> None:
+    async with ScriptedServer([raw([b"a", b"b"]).hold(after=1)]) as server:
+        async with http.stream("GET", server.url) as response:
+            await http.aclose()
+            server.release()
+            assert await response.read(10) == b"ab"
+        await server.requests[0].left()
+
+
+# --- failures ---
+
+
+async def test_the_limit_is_for_gaps_and_not_for_the_whole(http: HttpClient) -> None:
+    drip = raw([b"x"] * 12).slow(0.15)
+    async with ScriptedServer([drip]) as server:
+        assert await fetch(http, server.url, timeout_secs=1.0) == b"x" * 12
+
+
+@pytest.mark.parametrize("reply", [raw(b"a").late(), raw(b"a").ending("stall")], ids=["headers", "body"])
+async def test_a_gap_that_is_too_long(http: HttpClient, reply: Reply) -> None:
+    async with ScriptedServer([reply]) as server:
+        with pytest.raises(ProviderTimeoutError, match=r"nothing came from .* for 0.2 s") as caught:
+            await fetch(http, server.url, timeout_secs=0.2)
+        assert caught.value.retryable
+        await server.requests[0].left()
+
+
+@pytest.mark.parametrize(
+    "reply", [raw(b"a").ending("reset"), raw(b"").ending("reset"), raw(b"").late().ending("reset")]
+)
+async def test_a_connection_that_breaks(http: HttpClient, reply: Reply) -> None:
+    async with ScriptedServer([reply]) as server:
+        server.release()
+        with pytest.raises(ProviderConnectionError, match="broke: connection reset by peer") as caught:
+            await fetch(http, server.url)
+        assert caught.value.retryable
+
+
+async def test_an_answer_that_is_no_http(http: HttpClient) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"SSH-2.0-server\r\n\r\n")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.to_thread.run_sync, answer)
+            with pytest.raises(ProviderConnectionError, match="broke"):
+                await fetch(http, f"http://127.0.0.1:{port}")
+
+
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+async def test_nobody_listens_and_no_secret_is_told(http: HttpClient) -> None:
+    url = f"http://user:{SECRET}@127.0.0.1:{unused_port()}/path?key={SECRET}"
+    with pytest.raises(ProviderConnectionError) as caught:
+        async with http.stream("GET", url, headers={"authorization": SECRET}):
+            pass
+    err = caught.value
+    assert "no connection to http://127.0.0.1:" in str(err)
+    assert "connection refused" in str(err)
+    assert err.retryable
+    assert SECRET not in str(err)
+
+
+async def test_a_host_that_does_not_exist(http: HttpClient) -> None:
+    with pytest.raises(ProviderConnectionError, match=r"no connection to http://openheim\.invalid"):
+        await fetch(http, "http://openheim.invalid/")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"ftp://user:{SECRET}@host/",
+        "host/path",
+        "http://",
+        f"http://user:{SECRET}@host:port/",
+        "",
+        f"http://{'a' * 70}.x",
+    ],
+)
+async def test_addresses_that_are_none(http: HttpClient, url: str) -> None:
+    with pytest.raises(ProviderConnectionError) as caught:
+        await fetch(http, url)
+    assert "api_base" in caught.value.hint
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": f"Bearer {SECRET}\n"},
+        {"authorization": f"Bearer {SECRET}\r\nx: y"},
+        {"authorization": f"Bearer {SECRET}é"},
+        {"authorization": f" {SECRET}"},
+        {"bad name": SECRET},
+    ],
+)
+async def test_headers_that_cannot_be_sent(http: HttpClient, headers: dict[str, str]) -> None:
+    async with ScriptedServer() as server:
+        with pytest.raises(ProviderConnectionError, match="cannot be sent") as caught:
+            async with http.stream("GET", server.url, headers=headers):
+                pass
+        assert server.requests == []
+    assert not caught.value.retryable
+    seen: BaseException | None = caught.value
+    while seen is not None:  # A traceback shows the causes too.
+        assert SECRET not in str(seen)
+        seen = seen.__cause__ or seen.__context__
+
+
+# --- proxies ---
+
+
+async def test_requests_go_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ScriptedServer(lambda request: raw(request.path)) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://user:{SECRET}@127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        client = HttpClient()
+        assert await fetch(client, "http://models.test/v1") == b"http://models.test/v1"
+        assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
+        # The proxy itself is exempt, so it is asked directly and not by itself.
+        assert await fetch(client, f"{proxy.url}/direct") == b"/direct"
+        await client.aclose()
+
+
+@pytest.mark.parametrize("variable", ["ALL_PROXY", "all_proxy", "http_proxy"])
+async def test_variables_that_name_a_proxy(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    async with ScriptedServer(lambda request: raw(request.path)) as proxy:
+        monkeypatch.setenv(variable, f"127.0.0.1:{proxy.port}")
+        client = HttpClient()
+        assert await fetch(client, "http://models.test/v1") == b"http://models.test/v1"
+        await client.aclose()
+
+
+async def test_the_configured_proxy_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{unused_port()}")
+    async with ScriptedServer(lambda request: raw(request.path)) as proxy:
+        client = HttpClient(proxy=proxy.url)
+        assert await fetch(client, "http://models.test/v1") == b"http://models.test/v1"
+        await client.aclose()
+        direct = HttpClient(proxy="")
+        assert await fetch(direct, f"{proxy.url}/direct") == b"/direct"
+        await direct.aclose()
+
+
+async def test_https_asks_the_proxy_for_a_tunnel() -> None:
+    async with ScriptedServer([raw(b"no", status=502)]) as proxy:
+        client = HttpClient(proxy=proxy.url)
+        with pytest.raises(ProviderConnectionError, match=r"no connection to https://models\.test"):
+            await fetch(client, "https://models.test/v1")
+        await client.aclose()
+        assert (proxy.requests[0].method, proxy.requests[0].path) == ("CONNECT", "models.test:443")
+
+
+@pytest.mark.parametrize(
+    ("exceptions", "url", "exempt"),
+    [
+        ("models.test", "http://models.test/", True),
+        ("models.test", "http://eu.models.test/", True),
+        (".models.test", "http://eu.models.test/", True),
+        ("*.models.test", "http://eu.models.test/", True),
+        ("models.test", "http://mymodels.test/", False),
+        ("other.test, MODELS.test", "http://models.test/", True),
+        ("models.test:8080", "http://models.test/", False),
+        ("models.test:80", "http://models.test/", True),
+        ("10.0.0.0/8", "http://10.1.2.3/", True),
+        ("10.0.0.0/8", "http://11.1.2.3/", False),
+        ("::1", "http://[::1]/", True),
+        ("[::1]", "http://[::1]/", True),
+        ("*", "http://models.test/", True),
+        ("", "http://models.test/", False),
+    ],
+)
+async def test_hosts_that_need_no_proxy(
+    monkeypatch: pytest.MonkeyPatch, exceptions: str, url: str, exempt: bool
+) -> None:
+    """Nobody answers for these hosts: what is seen is whether the proxy was asked."""
+    monkeypatch.setenv("NO_PROXY", exceptions)
+    async with ScriptedServer(default=raw(b"")) as proxy:
+        client = HttpClient(proxy=proxy.url)
+        try:
+            await fetch(client, url, timeout_secs=0.5)
+        except (ProviderConnectionError, ProviderTimeoutError):
+            assert exempt
+        assert bool(proxy.requests) is not exempt
+        await client.aclose()
+
+
+@pytest.mark.parametrize("proxy", [f"gopher://user:{SECRET}@host", "http://", f"http://{SECRET}@host:port"])
+async def test_proxies_that_are_none(proxy: str) -> None:
+    client = HttpClient(proxy=proxy)
+    with pytest.raises(ConfigError, match=r"\[http\] proxy") as caught:
+        await fetch(client, "http://models.test/")
+    assert SECRET not in str(caught.value)

@@ -1,0 +1,119 @@
+"""Encrypted connections: whom they trust, and that nothing is set up for them before they are needed."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from openheim.errors import ConfigError, ProviderConnectionError
+from openheim.http import HttpClient
+from tests.support.replies import raw
+from tests.support.server import ScriptedServer
+
+pytestmark = pytest.mark.anyio
+
+CERTIFICATES = Path(__file__).parent / "certificates"
+AUTHORITY = str(CERTIFICATES / "ca.pem")
+
+
+@pytest.fixture
+def server_tls() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATES / "server.pem")
+    return context
+
+
+async def fetch(url: str, **options: str) -> bytes:
+    client = HttpClient(proxy="", **options)
+    try:
+        async with client.stream("GET", url, timeout_secs=10) as response:
+            return await response.read(1000)
+    finally:
+        await client.aclose()
+
+
+async def test_the_configured_authority_is_trusted(server_tls: ssl.SSLContext) -> None:
+    async with ScriptedServer([raw(b"safe")], tls=server_tls) as server:
+        assert await fetch(server.url, ca_file=AUTHORITY) == b"safe"
+
+
+async def test_the_authority_of_the_environment_is_trusted(
+    server_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", AUTHORITY)
+    async with ScriptedServer([raw(b"safe")], tls=server_tls) as server:
+        assert await fetch(server.url) == b"safe"
+
+
+async def test_others_are_not_trusted(server_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    async with ScriptedServer([raw(b"safe")], tls=server_tls) as server:
+        with pytest.raises(
+            ProviderConnectionError, match=r"certificate of https://127\.0\.0\.1:.* is not trusted"
+        ) as caught:
+            await fetch(server.url)
+    assert not caught.value.retryable
+    assert "ca_file" in caught.value.hint
+
+
+@pytest.mark.parametrize("content", [None, "this is no certificate"])
+async def test_an_authority_that_cannot_be_read(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "authority.pem"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(ConfigError, match=f"cannot read certificate authorities from {file}"):
+        await fetch("https://127.0.0.1:9/", ca_file=str(file))
+
+
+CHILD = """
+import ssl, sys
+made = []
+make = ssl.SSLContext.__new__
+def counting(cls, *arguments, **options):
+    made.append(cls)
+    return make(cls, *arguments, **options)
+ssl.SSLContext.__new__ = counting
+
+import anyio
+import openheim, openheim.http, openheim_provider_openai.plugin
+early = [name for name in ("httpx", "httpcore", "pydantic", "email.utils") if name in sys.modules]
+assert not early, f"imported before any request: {early}"
+
+async def main(urls):
+    clients = [openheim.http.HttpClient(proxy="", ca_file=sys.argv[1]) for _ in range(2)]
+    for url in urls:
+        for client in clients:
+            async with client.stream("GET", url) as response:
+                assert await response.read(10) == b"hello"
+    for client in clients:
+        await client.aclose()
+
+anyio.run(main, sys.argv[2:])
+assert "httpx" in sys.modules
+late = [name for name in ("httpx._main", "click", "rich", "pygments") if name in sys.modules]
+assert not late, f"imported for the command line of httpx: {late}"
+print(len(made))
+"""
+
+
+def contexts_made(*urls: str) -> int:
+    command = [sys.executable, "-c", CHILD, AUTHORITY, *urls]
+    child = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    assert child.returncode == 0, child.stderr
+    return int(child.stdout)
+
+
+def test_plain_http_makes_no_context() -> None:
+    with ScriptedServer(default=raw(b"hello")) as server:
+        assert contexts_made(server.url) == 0
+
+
+def test_clients_share_one_context(server_tls: ssl.SSLContext) -> None:
+    with ScriptedServer(default=raw(b"hello"), tls=server_tls) as first:
+        with ScriptedServer(default=raw(b"hello"), tls=server_tls) as second:
+            assert contexts_made(first.url, second.url) == 1
