@@ -1,32 +1,32 @@
-"""JSON as it is written to files and wires: compact, UTF-8, and safe for text that is no valid Unicode."""
+"""JSON as it is written to files and streams: one line, compact, UTF-8, and safe for text that is no valid Unicode.
+
+What some readers take for a line break (U+0085, U+2028, U+2029) is escaped, so that a line is a line to all of them.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 __all__ = ("dump_bytes", "dump_text")
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
-_encode_ascii = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
+
+# Line breaks, and halves of characters, which UTF-8 has no form for.
+_ESCAPED = re.compile("[\u0085\u2028\u2029\ud800-\udfff]")
 
 
 def dump_text(value: Any) -> str:
-    """``value`` as one line of JSON. Lone surrogates (halves of a character) stay as escapes."""
+    """``value`` as one line of JSON."""
     text = _encode(value)
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return _encode_ascii(value)
-    return text
+    return text if text.isascii() else _ESCAPED.sub(_escape, text)
 
 
 def dump_bytes(value: Any) -> bytes:
     """``value`` as one line of JSON in UTF-8."""
-    text = _encode(value)
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return _encode_ascii(value).encode()
+    return dump_text(value).encode()
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

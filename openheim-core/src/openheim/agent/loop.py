@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from openheim.events import Delta, Event
     from openheim.gates import Decision, ToolCall
     from openheim.messages import Block, Finish, Message, Role, StopReason
-    from openheim.providers import ModelReply, Provider
+    from openheim.providers import ModelReply, Provider, ToolSpec
 
 __all__ = ("LoopSettings", "TurnHistory", "TurnLoop", "TurnOutcome")
 
@@ -40,6 +40,8 @@ class LoopSettings:
     """What stays the same during a turn.
 
     Args:
+        toolbox: the tools that a call may name.
+        offered: those that the model is told of; the same tuple object while nothing changed.
         cache: the provider's place for bytes made from this session's messages.
     """
 
@@ -48,6 +50,7 @@ class LoopSettings:
     model: str
     system: str
     toolbox: Toolbox
+    offered: tuple[ToolSpec, ...]
     environment: ToolEnvironment
     steps: Steps
     max_iterations: int = 10
@@ -200,7 +203,7 @@ class TurnLoop:
             model=settings.model,
             system=settings.system,
             messages=self.history.view,
-            tools=settings.toolbox.specs,
+            tools=settings.offered,
             max_tokens=settings.max_tokens,
             thinking=settings.thinking,
             cache=settings.cache,

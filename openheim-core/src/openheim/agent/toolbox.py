@@ -35,7 +35,8 @@ def replay_of(tool: Tool) -> Replay:
 class Toolbox:
     """Tools sorted by name, so that what the model sees is the same in every session and restart.
 
-    ``specs`` is one tuple object for the life of the toolbox: providers keep what they made from it.
+    ``specs`` and ``read_only_specs`` are the same tuple objects for the life of the toolbox: providers keep what they
+    made from them.
     """
 
     def __init__(self, tools: Iterable[Tool]) -> None:
@@ -43,13 +44,10 @@ class Toolbox:
         self.specs: tuple[ToolSpec, ...] = tuple(
             ToolSpec(tool.name, tool.description, tool.parameters) for tool in self.tools.values()
         )
+        self.read_only_specs = tuple(spec for spec in self.specs if is_read_only(self.tools[spec.name]))
 
     def get(self, name: str) -> Tool | None:
         return self.tools.get(name)
-
-    def read_only(self) -> Toolbox:
-        """The tools that change nothing."""
-        return Toolbox(tool for tool in self.tools.values() if is_read_only(tool))
 
     def unknown(self, name: str) -> str:
         """What the model is told about a tool that does not exist."""

@@ -13,6 +13,10 @@ from typing import NoReturn
 __all__ = ("main",)
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came. Like Ctrl+C it passes through whatever catches the faults of plugins, ``SystemExit`` among them."""
+
+
 def main() -> NoReturn:
     """Runs the command line and exits with its code (``docs/reference/exit-codes.md``)."""
     arguments = sys.argv[1:]
@@ -39,7 +43,7 @@ def _run(arguments: list[str]) -> int:
     from openheim.cli.failures import report_failure
 
     def terminated(_signal: int, _frame: object) -> NoReturn:
-        sys.exit(143)
+        raise Terminated
 
     # Until a command installs its own handling, SIGTERM ends the process with the code that scripts expect.
     signal.signal(signal.SIGTERM, terminated)
@@ -49,5 +53,7 @@ def _run(arguments: list[str]) -> int:
         return run_command(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+    except Terminated:
+        return 143
     except BaseException as err:
         return report_failure(err)

@@ -179,6 +179,8 @@ def _plugins_table() -> Mapping[str, Any]:
 
 
 def _policy(table: Mapping[str, Any]) -> PluginPolicy:
-    from openheim.plugins.policy import policy_from
+    from openheim.plugins.policy import policy_from, unknown_keys
 
+    for line in unknown_keys(table):
+        warn(line)
     return policy_from(table, os.environ, safe_mode=options.current().safe_mode)

@@ -19,6 +19,7 @@ from openheim.errors import OpenheimError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from openheim.cli.output import StdoutWriter
     from openheim.cli.run_output import Output
     from openheim.messages import Block
     from openheim.runtime import Runtime, Session
@@ -142,12 +143,12 @@ class _Run:
             await group.start(self._watch_signals)
             if self.timeout is not None:
                 group.start_soon(self._watch_time, self.timeout)
-            code = await self._turn(output_for(self.form, writer))
+            code = await self._turn(output_for(self.form, writer), writer)
             await to_thread.run_sync(writer.finish, abandon_on_cancel=True)
             group.cancel_scope.cancel()
         return 141 if writer.gone else code
 
-    async def _turn(self, output: Output) -> int:
+    async def _turn(self, output: Output, writer: StdoutWriter) -> int:
         session = self.session
         output.start(session)
         session.stream.attach(output.show)
@@ -157,7 +158,8 @@ class _Run:
             result = failed_result(err)
         else:
             result = run_result(session, outcome, signal=self.signal, timed_out=self.timed_out)
-        output.end(result)
+        if not writer.gone:
+            output.end(result)
         return result.exit_code
 
     async def _watch_signals(self, *, task_status: Any) -> None:

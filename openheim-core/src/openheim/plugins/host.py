@@ -9,7 +9,14 @@ import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from openheim.errors import OpenheimError, PluginConflictError, PluginDisabledError, PluginError, PluginLoadError
+from openheim.errors import (
+    ConfigError,
+    OpenheimError,
+    PluginConflictError,
+    PluginDisabledError,
+    PluginError,
+    PluginLoadError,
+)
 from openheim.plugins import problems
 from openheim.plugins.catalogue import KINDS, Candidate, Catalogue, scan
 from openheim.plugins.settings import check_settings
@@ -215,6 +222,7 @@ class PluginHost:
             only: if not None, ask these toolsets only.
 
         Raises:
+            ConfigError: a toolset's section is wrong.
             OpenheimError: under a strict policy, instead of reporting.
         """
         tables = tables or {}
@@ -229,6 +237,9 @@ class PluginHost:
                 offers += self._toolset(name, context, tables.get(name, {}))
             except PluginDisabledError:
                 continue
+            except ConfigError:
+                # The settings are wrong, not the plugin: going on without its tools would only hide it.
+                raise
             except OpenheimError as err:
                 loaded = self._loaded.get(("tools", name))
                 self._set_aside(err, what=f"toolset {name}" + (f" ({loaded.candidate.origin})" if loaded else ""))

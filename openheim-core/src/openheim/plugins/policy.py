@@ -9,10 +9,12 @@ from typing import Any, Literal, TypeAlias
 from openheim.errors import ConfigError
 from openheim.plugins.catalogue import KINDS, Candidate, Catalogue, normalise
 
-__all__ = ("PluginPolicy", "Ruling", "Status", "matches", "policy_from")
+__all__ = ("PluginPolicy", "Ruling", "Status", "matches", "policy_from", "unknown_keys")
 
 #: What a row of the listing says. ``loaded`` and ``error`` exist only in a process that uses plugins.
 Status: TypeAlias = Literal["available", "disabled", "incompatible", "conflict", "loaded", "error"]
+
+_KEYS = ("enable", "disable", "prefer", "safe_mode", "strict")
 
 _ENABLE_VARIABLE = "OPENHEIM_PLUGINS"
 _DISABLE_VARIABLE = "OPENHEIM_PLUGINS_DISABLE"
@@ -125,8 +127,8 @@ def policy_from(
     """Makes the policy from the ``[plugins]`` table and the environment.
 
     ``OPENHEIM_PLUGINS`` and ``OPENHEIM_PLUGINS_DISABLE`` (names separated by commas) stand in for ``enable`` and
-    ``disable``; an empty ``OPENHEIM_PLUGINS`` enables nothing. Keys that are not known here are left to whoever checks
-    the whole file.
+    ``disable``; an empty ``OPENHEIM_PLUGINS`` enables nothing. Keys that are not known are ignored here;
+    :func:`unknown_keys` names them.
 
     Args:
         table: the section, possibly empty.
@@ -153,6 +155,18 @@ def policy_from(
         strict=strict or _flag(table, "strict"),
         **sources,
     )
+
+
+def unknown_keys(table: Mapping[str, Any]) -> list[str]:
+    """One line for each key of ``[plugins]`` that means nothing."""
+    lines = []
+    for key in table:
+        if key not in _KEYS:
+            from openheim.plugins.problems import closest
+
+            near = closest(key, _KEYS)
+            lines.append(f"[plugins] {key}: unknown key" + (f" (did you mean {near}?)" if near else ""))
+    return lines
 
 
 def _listed(text: str) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from openheim.gates import Gate
     from openheim.messages import Block, Message, ToolUseBlock
     from openheim.permissions import Rule
-    from openheim.providers import Provider
+    from openheim.providers import Provider, ToolSpec
     from openheim.runtime.runtime import Runtime
     from openheim.store import SessionMeta
 
@@ -112,7 +112,6 @@ class Session:
         )
         self._loop: TurnLoop | None = None
         self._meta_is_stored = bool(messages)
-        self._offered: tuple[str, Toolbox] | None = None
 
     def __repr__(self) -> str:
         return f"Session({self.meta.id!r})"
@@ -132,12 +131,9 @@ class Session:
         return self._loop is not None
 
     @property
-    def toolbox(self) -> Toolbox:
-        """The tools that the session's mode offers."""
-        if self._offered is None or self._offered[0] != self.meta.mode:
-            offered = self._toolbox.read_only() if self.meta.mode == "plan" else self._toolbox
-            self._offered = (self.meta.mode, offered)
-        return self._offered[1]
+    def offered_tools(self) -> tuple[ToolSpec, ...]:
+        """The tools that the model is told of: in plan mode those that change nothing."""
+        return self._toolbox.read_only_specs if self.meta.mode == "plan" else self._toolbox.specs
 
     def join(self) -> Snapshot:
         """The state now. Attaching to :attr:`stream` right after, without awaiting between, misses nothing."""
@@ -219,7 +215,8 @@ class Session:
             system=system_text(
                 identity=self._runtime.identity(), cwd=self.files.cwd, started=self.meta.created_at[:10]
             ),
-            toolbox=self.toolbox,
+            toolbox=self._toolbox,
+            offered=self.offered_tools,
             environment=self._environment,
             steps=self._runtime.steps,
             max_iterations=self.options.max_iterations,

@@ -1,0 +1,302 @@
+"""What goes wrong around a run: standard input, standard output, signals, folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import LIMIT, Command, finish, texts
+from tests.support.openai_server import OpenAIServer
+from tests.support.openai_wire import text, tool_calls
+
+# --- standard input ---
+
+
+def test_the_prompt_may_come_from_standard_input(openheim: Command) -> None:
+    with OpenAIServer(default=text("ok")) as server:
+        openheim.use(server)
+        assert openheim("run", stdin="from stdin").code == 0
+        assert openheim("run", "-", stdin="from dash").code == 0
+        assert openheim("run", "explain", stdin="attached\n").code == 0
+        assert openheim("run", "alone", stdin="").code == 0
+    sent = [request.json["messages"][-1]["content"] for request in server.prompts]
+    assert sent == ["from stdin", "from dash", "explain\n\n[standard input]\nattached\n", "alone"]
+
+
+def test_five_megabytes_of_prompt(openheim: Command) -> None:
+    prompt = "äöü\u2028 line\n" * 400_000
+    with OpenAIServer([text("read it")]) as server:
+        openheim.use(server)
+        ended = openheim("run", stdin=prompt)
+    assert (ended.code, ended.out) == (0, "read it\n")
+    assert server.prompts[0].json["messages"][-1]["content"] == prompt
+    assert texts(openheim.history()[0])[0] == f"user: {prompt}"
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"before\0after", "NUL byte at offset 6"),
+        (b"caf\xe9", "not UTF-8: byte 0xe9 at offset 3"),
+        (b"", "there is no prompt"),
+        (b" \n\t", "there is no prompt"),
+    ],
+)
+def test_standard_input_that_is_no_text(openheim: Command, data: bytes, complaint: str) -> None:
+    with OpenAIServer() as server:
+        openheim.use(server)
+        ended = openheim("run", stdin=data)
+    assert ended.code == 2
+    assert complaint in ended.error
+    assert not server.requests
+
+
+def test_a_prompt_argument_that_is_no_utf8(openheim: Command) -> None:
+    ended = openheim("run", "--provider", "demo", os.fsdecode(b"caf\xe9"))
+    assert ended.code == 2
+    assert "not UTF-8" in ended.error
+
+
+# --- standard output ---
+
+
+def test_a_reader_that_goes_away_ends_the_run_quietly(openheim: Command) -> None:
+    with OpenAIServer(default=text(*["word "] * 5000)) as server:
+        openheim.use(server)
+        for form in ("text", "json", "stream-json"):
+            reader, writer = os.pipe()
+            process = openheim.start("run", "--output", form, "hi", stdout=writer)
+            os.close(writer)
+            os.close(reader)
+            ended = finish(process)
+            assert (ended.code, ended.err) == (141, ""), form
+    assert len(openheim.history()) == 3
+
+
+def test_head_gets_its_lines(openheim: Command) -> None:
+    with OpenAIServer([text(*["word "] * 5000)]) as server:
+        openheim.use(server)
+        process = openheim.start("run", "--output", "stream-json", "hi")
+        assert process.stdout is not None
+        head = subprocess.run(["head", "-n", "2"], stdin=process.stdout, capture_output=True, timeout=LIMIT, check=True)
+        process.stdout.close()
+        process.stdout = None
+        ended = finish(process)
+    assert len(head.stdout.splitlines()) == 2
+    assert (ended.code, ended.err) == (141, "")
+
+
+def test_a_reader_that_stalls_does_not_stop_ctrl_c(openheim: Command) -> None:
+    with OpenAIServer([text(*["x" * 2000] * 2000).hold(after=1500)]) as server:
+        openheim.use(server)
+        process = openheim.start("run", "--output", "stream-json", "hi")
+        server.wait_requests(1)
+        assert process.stdout is not None
+        # One line is read; then the pipe fills up, long before the server holds.
+        assert json.loads(process.stdout.readline())["type"] == "session"
+        process.send_signal(signal.SIGINT)
+        server.prompts[0].wait_left()
+        ended = finish(process)
+    assert ended.code == 130
+    assert next(line["role"] for line in openheim.history()[0]) == "user"
+
+
+# --- signals ---
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("form", ["text", "json", "stream-json"])
+def test_a_signal_while_the_model_answers(openheim: Command, number: signal.Signals, code: int, form: str) -> None:
+    with OpenAIServer([text("so ", "far").hold(after=2)]) as server:
+        openheim.use(server)
+        process = openheim.start("run", "--output", form, "hi")
+        server.wait_requests(1)
+        if form == "stream-json":
+            assert process.stdout is not None
+            while json.loads(process.stdout.readline())["type"] != "text_delta":
+                pass
+        process.send_signal(number)
+        server.requests[0].wait_left()
+        ended = finish(process)
+    assert ended.code == code
+    assert "Traceback" not in ended.err
+    if form == "json":
+        assert (ended.json["status"], ended.json["stop_reason"]) == ("cancelled", "cancelled")
+    if form == "stream-json":
+        assert texts(openheim.history()[0]) == ["user: hi", "assistant: so "]
+        assert ended.lines[-1]["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_at_once(openheim: Command, tmp_path: Path, number: signal.Signals) -> None:
+    # A tool that does not let itself be cancelled: reading from a process that never writes.
+    (openheim.folder / "stubborn.py").write_text(STUBBORN)
+    with OpenAIServer([tool_calls(("stubborn", {})), text("never")]) as server:
+        openheim.use(server)
+        started = tmp_path / "started"
+        os.mkfifo(started)
+        process = subprocess.Popen(
+            [*_python(), str(openheim.folder / "stubborn.py"), str(started)],
+            cwd=openheim.folder,
+            env=openheim.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+        )
+        with started.open() as opened:
+            assert opened.read() == "running"
+        process.send_signal(number)
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"cancelling\n"
+        process.send_signal(number)
+        ended = finish(process)
+    assert ended.code == 128 + number
+
+
+STUBBORN = """
+import sys
+import anyio
+import openheim.runtime.runtime as module
+from openheim import tool
+from openheim.cli import main
+
+fifo = sys.argv[1]
+
+
+@tool
+async def stubborn() -> str:
+    with open(fifo, "w") as file:
+        file.write("running")
+    try:
+        await anyio.sleep_forever()
+    finally:
+        print("cancelling", file=sys.stderr, flush=True)
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep_forever()
+
+
+real = module.Runtime.__init__
+
+
+def with_stubborn(self, *args, **kwargs):
+    real(self, *args, **{**kwargs, "tools": (stubborn,)})
+
+
+module.Runtime.__init__ = with_stubborn
+sys.argv = ["openheim", "run", "hi"]
+main()
+"""
+
+
+def _python() -> list[str]:
+    import sys
+
+    return [sys.executable]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_standard_input_is_read(openheim: Command, number: signal.Signals, code: int) -> None:
+    process = openheim.start("run", "--provider", "demo", "--log-level", "debug", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    # More than a pipe holds: once all of it is written, the process is reading.
+    process.stdin.write(b"x" * 300_000)
+    process.stdin.flush()
+    process.send_signal(number)
+    ended = finish(process)
+    assert ended.code == code
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.slow
+def test_a_signal_at_any_moment_of_a_run(openheim: Command) -> None:
+    """Starts runs and interrupts each a little later than the one before, from the first instant to the end."""
+    import time
+
+    allowed = {signal.SIGINT: (130, -signal.SIGINT, 0), signal.SIGTERM: (143, -signal.SIGTERM, 0)}
+    with OpenAIServer(default=text("a", "b", "c")) as server:
+        openheim.use(server)
+        for step in range(40):
+            for number, codes in allowed.items():
+                process = openheim.start("run", "hi")
+                # Not a wait for anything: the moment is what varies.
+                time.sleep(step * 0.012)
+                process.send_signal(number)
+                ended = finish(process)
+                if _in_interpreter_start(ended.err):
+                    continue
+                # Before Python runs, the system's own handling applies.
+                assert ended.code in codes, (step, ended)
+                assert "Traceback" not in ended.err, (step, ended)
+    for session in openheim.history():
+        assert session[0]["role"] == "user"
+
+
+def _in_interpreter_start(err: str) -> bool:
+    """Whether the interrupt met the interpreter before the first line of ours."""
+    return "init_import_site" in err or ("Traceback" in err and "openheim" not in err) or "<frozen runpy>" in err
+
+
+# --- folders ---
+
+
+def test_no_home_folder(openheim: Command) -> None:
+    ended = openheim("run", "--provider", "demo", "hi", env={"OPENHEIM_HOME": None, "HOME": "/proc/nowhere"})
+    assert ended.code in (1, 2)
+    assert "OPENHEIM_HOME" in ended.error
+
+
+def test_a_home_that_is_a_file(openheim: Command) -> None:
+    openheim.home.parent.mkdir(parents=True, exist_ok=True)
+    openheim.home.write_text("")
+    ended = openheim("run", "--provider", "demo", "hi")
+    assert ended.code in (1, 2)
+    assert ended.error
+
+
+def test_a_directory_that_was_removed(openheim: Command, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    process = openheim.start(
+        "run", "--provider", "demo", "hi", cwd=gone, stdin=subprocess.PIPE, env={"PYTHONSAFEPATH": "1"}
+    )
+    gone.rmdir()
+    ended = finish(process, b"")
+    if ended.code == 0:  # The process looked before the directory went.
+        return
+    assert ended.code == 2
+    assert "directory" in ended.error
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_disk_that_fills_up_is_told(openheim: Command) -> None:
+    with OpenAIServer([text("never")]) as server:
+        openheim.use(server)
+        history = openheim.home / "history"
+        history.mkdir(parents=True)
+        driver = openheim.folder / "full.py"
+        driver.write_text(
+            "import sys, uuid\n"
+            "fixed = uuid.UUID('550e8400-e29b-41d4-a716-446655440000')\n"
+            "uuid.uuid4 = lambda: fixed\n"
+            "sys.argv = ['openheim', 'run', 'hi']\n"
+            "from openheim.cli import main\n"
+            "main()\n"
+        )
+        (history / "550e8400-e29b-41d4-a716-446655440000.jsonl").symlink_to("/dev/full")
+        done = subprocess.run(
+            [*_python(), str(driver)],
+            cwd=openheim.folder,
+            env=openheim.environment,
+            capture_output=True,
+            timeout=LIMIT,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+    assert done.returncode == 1
+    assert "could not be saved, so it was not sent" in done.stderr
+    assert not server.requests
