@@ -16,6 +16,7 @@ from openheim_provider_demo.requests import (
     Request,
     Search,
     SummariseFile,
+    SummariseText,
     WriteFile,
 )
 from openheim_provider_demo.understanding import understand
@@ -104,6 +105,19 @@ def test_joined_requests(prompt: str, requests: tuple[Request, ...]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("prompt", "requests"),
+    [
+        ("Summarise this", (SummariseText("# Tea\n"),)),
+        ("What is this text?", (SummariseText("# Tea\n"),)),
+        ("What is in this directory?", (Describe(),)),
+        ("tell me a joke", ()),
+    ],
+)
+def test_what_is_attached_may_be_meant(prompt: str, requests: tuple[Request, ...]) -> None:
+    assert understand(f"{prompt}\n\n[standard input]\n# Tea\n") == requests
+
+
+@pytest.mark.parametrize(
     "prompt",
     [
         "",
@@ -139,6 +153,12 @@ def test_words_about_the_directory_are_guessed_at(prompt: str) -> None:
         "read 'a " * 1500,
         "write " + "to " * 6000 + "a.txt",
         "\ue000 read \ue001",
+        "read" + " " * 15_000 + "x",
+        "read a" + "?" * 15_000 + "b",
+        "list " + "please, " * 2_000 + "x",
+        "then " * 3_000,
+        "what is " * 120,
+        "\"'`" * 3_000,
     ],
 )
 def test_long_and_strange_prompts_end(prompt: str) -> None:

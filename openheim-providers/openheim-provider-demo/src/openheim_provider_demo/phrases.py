@@ -20,7 +20,8 @@ _POLITE = re.compile(
     r"(?:(?:(?:can|could|would|will)\s+you|i(?:\s+would|'d)\s+like\s+(?:you\s+)?to|i\s+want\s+(?:you\s+)?to|let's)\s+(?:please\s+)?)?",
     re.IGNORECASE,
 )
-_TAIL = re.compile(r"(?:[\s?!.,;:]+|\s+please|\s+for\s+me|,\s*please)+$", re.IGNORECASE)
+_TAIL_WORDS = re.compile(r"(?<=[\s,])(?:please|for me)$", re.IGNORECASE)
+_TAIL_MARKS = " \t\r\n?!.,;:"
 
 _FILES_OF = re.compile(r"(?:all\s+)?(?:of\s+)?(?:the\s+|these\s+|my\s+)?files(?:\s+(?:in|of|under))?\s+", re.IGNORECASE)
 _HERE = re.compile(
@@ -71,9 +72,6 @@ class Phrase:
         plain = re.sub(f"[{chr(_FIRST_MASK)}-{chr(_FIRST_MASK + _MOST_QUOTES)}]", "", text)
         return cls(_QUOTED.sub(mask, plain.strip()), quotes)
 
-    def __hash__(self) -> int:
-        return hash(self.masked)
-
     @property
     def is_quoted(self) -> bool:
         """Whether it is one quoted part and nothing else."""
@@ -84,7 +82,10 @@ class Phrase:
 
     def without_tail(self) -> Phrase:
         """Without punctuation and "please" at the end."""
-        return Phrase(_TAIL.sub("", self.masked), self.quotes)
+        masked = self.masked.rstrip(_TAIL_MARKS)
+        while (words := _TAIL_WORDS.search(masked)) is not None:
+            masked = masked[: words.start()].rstrip(_TAIL_MARKS)
+        return Phrase(masked, self.quotes)
 
     def without_lead(self) -> Phrase:
         """Without polite words at the beginning."""

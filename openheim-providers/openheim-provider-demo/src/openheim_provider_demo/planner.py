@@ -23,6 +23,7 @@ from openheim_provider_demo.requests import (
     ReplaceText,
     Search,
     SummariseFile,
+    SummariseText,
     WriteFile,
 )
 from openheim_provider_demo.turns import Call
@@ -104,6 +105,8 @@ def _plan(request: Request, tools: Collection[str]) -> _Plan:
         case SummariseFile():
             (file,) = yield (Call("read_file", {"path": request.path}),)
             return file.problem or answers.file_summary(request.path, file.text)
+        case SummariseText():
+            return answers.file_summary("Standard input", request.text)
         case Search():
             (found,) = yield (Call("search", {"pattern": _literal(request.words), **_at(request.path)}),)
             return found.problem or answers.matches(request.words, request.path, found.text)

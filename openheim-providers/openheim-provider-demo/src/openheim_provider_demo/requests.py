@@ -17,6 +17,7 @@ __all__ = (
     "Request",
     "Search",
     "SummariseFile",
+    "SummariseText",
     "WriteFile",
 )
 
@@ -42,6 +43,13 @@ class ReadFile:
 @dataclass(frozen=True, slots=True)
 class SummariseFile:
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class SummariseText:
+    """``text`` came with the prompt, on standard input."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,7 @@ Request: TypeAlias = (
     | Describe
     | ReadFile
     | SummariseFile
+    | SummariseText
     | Search
     | WriteFile
     | ReplaceText

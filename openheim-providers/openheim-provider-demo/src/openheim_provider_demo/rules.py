@@ -164,6 +164,7 @@ _ARTICLE = r"(?: the)?(?: (?:word|words|text|string))?"
 _OF_FILE = r"(?: me)?(?: out)?(?: the)?(?: contents?| text)?(?: of)?(?: the)?(?: file)? (?P<place>.+)"
 
 _RULES = (
+    # Talking
     _rule(
         r"(?:hi|hello|hey|greetings|good (?:morning|day|afternoon|evening))(?:,? (?:there|openheim))?",
         lambda _: Hello(),
@@ -171,14 +172,14 @@ _RULES = (
     _rule(r"help(?: me)?|commands", lambda _: Help()),
     _rule(r"what (?:can|do) (?:you|i) (?:do|ask|understand)(?: (?:here|for me|you|you to do))?", lambda _: Help()),
     _rule(r"(?:who|what) are you|are you (?:an?|the) .+|how does this work", lambda _: Help()),
-    #
+    # Memory
     _rule(r"what (?:do|can) you (?:remember|recall)(?: (?:about|of|on) (?P<topic>.+))?", _recall),
     _rule(r"do you (?:remember|recall)(?: (?:anything|something))?(?: (?:about|of))?(?: (?P<topic>.+))?", _recall),
     _rule(r"what did i (?:tell you|ask you to remember)(?: about (?P<topic>.+))?", _recall),
     _rule(r"(?:recall|search (?:your |the |my )?(?:memory|memories|notes) for) (?P<topic>.+)", _recall),
     _rule(r"(?:remember|memori[sz]e|note down|note|keep in mind)(?: that|:) (?P<note>.+)", _remember, takes_text=True),
     _rule(r"(?:remember|memori[sz]e|note down|keep in mind) (?P<note>.+)", _remember, takes_text=True),
-    #
+    # Writing
     _rule(
         rf"(?:write|create|make|save) {_FILE}(?: file)?"
         r" (?:with|containing|holding|saying|that (?:says|holds|contains))"
@@ -189,7 +190,7 @@ _RULES = (
     _rule(rf"(?:write|create|save) {_FILE}: (?P<text>.+)", _write, takes_text=True),
     _rule(rf"(?:write|save|put) (?P<text>.+) (?:to|into|in|as) {_FILE}", _write, takes_text=True),
     _rule(rf"(?:create|make|touch) {_FILE}", _write),
-    #
+    # Editing
     _rule(
         r"(?:edit|in|change)(?: the)?(?: file)? (?P<place>\S+?)[,:]?(?: and| to| by)?"
         r" (?:replac(?:e|ing)|chang(?:e|ing)) (?P<all>(?:all|every|each) )?(?:occurrences? of )?(?P<old>.+?)"
@@ -202,7 +203,7 @@ _RULES = (
         r" (?:in|inside|of)(?: the)?(?: file)? (?P<place>\S+)",
         _replace,
     ),
-    #
+    # Searching
     _rule(rf"(?:search|look|scan|grep)(?: in| through)? (?P<place>(?!for\b).+?) for{_ARTICLE} (?P<words>.+)", _search),
     _rule(
         r"(?:(?:look|scan) for|(?:search|grep|find)(?: for)?)"
@@ -211,7 +212,7 @@ _RULES = (
     ),
     _rule(rf"(?:which|what) files (?:mention|contain|use|have|hold|import){_ARTICLE} (?P<words>.+?){_IN}", _search),
     _rule(rf"where (?:is|are) (?P<words>.+?) (?:defined|used|mentioned|called){_IN}", _search),
-    #
+    # Listing
     _rule(
         r"(?:list|show|name|print|display|give)(?: me)?(?: all)?(?: of)?(?: the| my)?"
         rf" (?:files|entries|contents?|everything|folders|directories)(?: and (?:files|folders|directories))?{_IN}",
@@ -222,7 +223,7 @@ _RULES = (
         _list,
     ),
     _rule(r"(?:ls|dir|list)(?: (?P<place>.+))?", _list),
-    #
+    # Reading and summing up
     _rule(
         r"(?:tell me )?what(?: is|['’]?s| are| do you see| can you see| do we have)(?: there)?"  # noqa: RUF001  as typed
         r" (?:in|inside|under) (?P<place>.+)",

@@ -6,12 +6,14 @@ import re
 from dataclasses import replace
 
 from openheim_provider_demo.phrases import Phrase, is_file_name
-from openheim_provider_demo.requests import Describe, ReadFile, Request, SummariseFile
+from openheim_provider_demo.requests import Describe, ReadFile, Request, SummariseFile, SummariseText
 from openheim_provider_demo.rules import recognise
 
 __all__ = ("understand",)
 
 _LONGEST_PROMPT = 20_000
+#: A longer prompt is one request, with a long text in it.
+_LONGEST_SPLIT = 2_000
 _MOST_REQUESTS = 8
 #: Bounds the work on a prompt with many commas; a prompt that people write takes a dozen.
 _MOST_ATTEMPTS = 200
@@ -19,6 +21,14 @@ _MOST_ATTEMPTS = 200
 _BETWEEN = re.compile(
     r"(?:\s*[,;.!?])?\s+(?:and\s+)?then\s+|\s*[,;]\s*(?:and\s+)?|\s+and\s+(?:also\s+)?|[.!?]\s+|\n+", re.IGNORECASE
 )
+#: How ``openheim run`` attaches standard input to a prompt.
+_ATTACHED = "\n\n[standard input]\n"
+_ABOUT_ATTACHED = re.compile(
+    r"(?:summari[sz]e|sum up|describe|explain|read|look at|what is|what's)\s+"
+    r"(?:this|it|that|(?:this|the|standard)\s+(?:text|file|input))",
+    re.IGNORECASE,
+)
+
 _ABOUT_FILES = re.compile(r"\b(?:directory|folder|files?|project|repo|repository|checkout|codebase)\b", re.IGNORECASE)
 #: Verbs of what cannot be done here; looking at the directory instead would be no answer.
 _OTHER_DEEDS = re.compile(
@@ -31,9 +41,12 @@ _OTHER_DEEDS = re.compile(
 
 def understand(prompt: str) -> tuple[Request, ...]:
     """The requests in a prompt, in order; none if it was not understood, wholly or in part."""
+    prompt, _, attached = prompt.partition(_ATTACHED)
     if len(prompt) > _LONGEST_PROMPT:
         return ()
     phrase = Phrase.of(prompt)
+    if attached and _ABOUT_ATTACHED.fullmatch(phrase.bare().masked):
+        return (SummariseText(attached),)
     requests = _Reading().several(phrase, None)
     if not requests and _ABOUT_FILES.search(phrase.masked) and not _OTHER_DEEDS.search(phrase.masked):
         return (Describe(guessed=True),)
@@ -46,7 +59,7 @@ class _Reading:
 
     def several(self, phrase: Phrase, before: Request | None, most: int = _MOST_REQUESTS) -> tuple[Request, ...]:
         """Splits at the first gap with sense on both sides of it; without one, the phrase is one request."""
-        if most > 1:
+        if most > 1 and len(phrase.masked) <= _LONGEST_SPLIT:
             for gap in _BETWEEN.finditer(phrase.masked):
                 first, open_ended = self._single(phrase.part(0, gap.start()), before)
                 # What ends in free text may well go on with "and".

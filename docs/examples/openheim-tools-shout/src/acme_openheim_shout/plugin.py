@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from openheim import ToolError, hookimpl, tool
+from openheim import Tool, ToolError, hookimpl, tool
 
 
-@tool(kind="other", read_only=True)
+@tool(read_only=True)
 async def shout(
     text: Annotated[str, "What to shout."],
     marks: Annotated[int, "How many exclamation marks follow, 0 to 10."] = 1,
@@ -19,5 +19,5 @@ async def shout(
 
 
 @hookimpl
-def openheim_tools() -> list[object]:
+def openheim_tools() -> list[Tool]:
     return [shout]
