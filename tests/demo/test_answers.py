@@ -163,7 +163,7 @@ async def test_the_same_call_twice_gets_its_own_result_each_time() -> None:
     ],
 )
 async def test_a_failed_or_denied_call_is_reported_as_it_is(prompt: str, tool: str) -> None:
-    conversation = Conversation(canned({tool: ToolError(f"denied: the rules forbid {tool}\nhere")}))
+    conversation = Conversation(canned({tool: ToolError(f"Error: denied: the rules forbid {tool}\nhere")}))
     spoken = await conversation.say(prompt)
     assert len(spoken.calls) == 1
     assert spoken.answer == f"{tool} did not succeed: denied: the rules forbid {tool} here"

@@ -89,13 +89,13 @@ def _examples(tools: Collection[str]) -> str:
 def missing_tool(tool: str) -> str:
     return (
         f"That takes the tool {tool}, which this session does not offer. It comes with {_PACKAGES[tool]} "
-        f"(pip install {_PACKAGES[tool]}), unless plan mode or the settings leave it out."
+        f"(pip install {_PACKAGES[tool]}); plan mode and the settings may leave it out."
     )
 
 
 def failed(tool: str, said: str) -> str:
     """What a failed or denied call answered, in its own words."""
-    words = " ".join(said.split())
+    words = " ".join(said.split()).removeprefix("Error: ")
     return f"{tool} did not succeed: {_short(words, 600) or 'it gave no reason'}"
 
 
