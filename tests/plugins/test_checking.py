@@ -70,9 +70,12 @@ def test_what_fails(tmp_path: Path, source: str, error: str) -> None:
     assert error in result["error"]
 
 
-SETTINGS = (
-    "\nfrom pydantic import BaseModel\nclass Settings(BaseModel{forbid}):\n    {field}\n_Plugin.Settings = Settings\n"
-)
+SETTINGS = """
+from pydantic import BaseModel
+class Settings(BaseModel{forbid}):
+    {field}
+_Plugin.Settings = Settings
+"""
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,7 @@ def test_settings_that_cannot_be_read_do_not_stop_the_list(tmp_path: Path, own_e
         ("[plugins\n", "config.toml, line 1"),
         ("plugins = 3\n", "[plugins]"),
         ("[plugins]\ndisable = 'tools.x'\n", "disable"),
+        ("[plugins]\ndisabel = []\n", "did you mean disable?"),
     ):
         (own_environment / "config.toml").write_text(text)
         done = run_openheim("plugins", "list", folders=[site])

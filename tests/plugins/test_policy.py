@@ -10,7 +10,7 @@ from openheim import __version__
 from openheim.errors import ConfigError
 from openheim.plugins.catalogue import Candidate, Catalogue
 from openheim.plugins.compatibility import rejecting_requirement
-from openheim.plugins.policy import PluginPolicy, policy_from
+from openheim.plugins.policy import PluginPolicy, policy_from, unknown_keys
 
 
 def candidate(distribution: str, *requires: str, kind: str = "providers", name: str = "openai") -> Candidate:
@@ -154,6 +154,14 @@ def test_the_environment_overrides_the_table() -> None:
     emptied = policy_from(table, {"OPENHEIM_PLUGINS": "", "OPENHEIM_PLUGINS_DISABLE": ""})
     assert emptied.enable == ()
     assert emptied.disable == ()
+
+
+def test_keys_that_mean_nothing_are_named() -> None:
+    assert unknown_keys({"enable": [], "disable": [], "prefer": {}, "safe_mode": True, "strict": True}) == []
+    assert unknown_keys({"disabel": [], "xyz": 1}) == [
+        "[plugins] disabel: unknown key (did you mean disable?)",
+        "[plugins] xyz: unknown key",
+    ]
 
 
 @pytest.mark.parametrize(

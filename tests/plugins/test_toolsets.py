@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from openheim import ToolsContext, hookimpl, tool
-from openheim.errors import ConfigError, OpenheimError, PluginConflictError, PluginLoadError
+from openheim.errors import ConfigError, OpenheimError, PluginConflictError, PluginLoadError, StorageError
 from openheim.plugins.catalogue import Catalogue
 from openheim.plugins.host import PluginHost
 from openheim.plugins.policy import PluginPolicy
@@ -169,10 +169,17 @@ def test_settings_and_context_reach_the_hook() -> None:
     assert lines == []
 
 
-def test_wrong_settings_leave_the_toolset_out() -> None:
+def test_wrong_settings_are_an_error() -> None:
     host, lines = host_of(x=Toolset([named("x")], Settings), ok=Toolset([good]))
-    assert names(host.tools(CONTEXT, {"x": {"limits": 7}})) == ["good"]
-    assert lines == ["toolset x (oh-x) is left out: [tools.x] limits: unknown key (did you mean limit?)"]
+    with pytest.raises(ConfigError, match=r"\[tools\.x\] limits: unknown key \(did you mean limit\?\)"):
+        host.tools(CONTEXT, {"x": {"limits": 7}})
+    assert lines == []
+
+
+def test_other_errors_of_ours_leave_the_toolset_out() -> None:
+    host, lines = host_of(x=Toolset(StorageError("the index is broken")), ok=Toolset([good]))
+    assert names(host.tools(CONTEXT)) == ["good"]
+    assert lines == ["toolset x (oh-x) is left out: the index is broken"]
 
 
 def test_settings_of_a_toolset_that_is_not_installed_are_named() -> None:
@@ -199,7 +206,7 @@ def test_only_some_toolsets_may_be_asked() -> None:
     [
         ({"x": Toolset(RuntimeError("bad hook"))}, {}, PluginLoadError),
         ({"x": Toolset([7])}, {}, PluginLoadError),
-        ({"x": Toolset([], Settings)}, {"x": {"limits": 1}}, ConfigError),
+        ({"x": Toolset(StorageError("broken"))}, {}, StorageError),
         ({"x": Toolset([good]), "y": Toolset([good])}, {}, PluginConflictError),
     ],
 )
