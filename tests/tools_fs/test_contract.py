@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ import pytest
 
 from openheim import ToolError
 from openheim.testing import FakeTurn, ToolsetContract, import_report
-from tests.tools_fs.calls import TOOLS, call, target
+from tests.tools_fs.calls import TOOLS, call, call_for_result, target
 
 pytestmark = pytest.mark.anyio
 
@@ -95,6 +96,34 @@ async def test_paths_start_from_the_directory_of_the_turn(work: Path) -> None:
     assert await call(turn, "search", pattern="two", path="..") == "x.txt:1: two\n../top.txt:1: two"
     with pytest.raises(ToolError, match="outside"):
         await call(turn, "read_file", path="../../x")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("list_dir", {"path": "\udcff"}),
+        ("read_file", {"path": "\udcff/a"}),
+        ("write_file", {"path": "\udcff/new", "content": "x"}),
+        ("edit_file", {"path": "\udcff/a", "old_string": "x", "new_string": "y"}),
+        ("search", {"path": "\udcff", "pattern": "x"}),
+        ("search", {"path": "\udcff/a", "pattern": "x"}),
+        ("search", {"path": "\udcff/a", "pattern": "a", "names": True}),
+        ("read_file", {"path": "\udcff/nowhere"}),
+        ("read_file", {"path": "\ud800"}),
+    ],
+)
+async def test_results_are_text_whatever_names_are_made_of(
+    work: Path, turn: FakeTurn, name: str, arguments: dict[str, Any]
+) -> None:
+    folder = work / os.fsdecode(b"\xff")
+    folder.mkdir()
+    (folder / "a").write_text("x")
+    try:
+        result = await call_for_result(turn, name, **arguments)
+    except ToolError as err:
+        assert str(err).encode()
+    else:
+        assert json.dumps([[block.text for block in result.content], result.display], ensure_ascii=False).encode()
 
 
 def test_the_plugin_module_imports_nothing_heavy() -> None:

@@ -148,6 +148,9 @@ async def test_links_are_not_followed(work: Path, turn: FakeTurn) -> None:
 async def test_what_cannot_be_searched(turn: FakeTurn) -> None:
     with pytest.raises(ToolError, match="does not exist"):
         await call(turn, "search", pattern="x", path="nowhere")
+    os.mkfifo(turn.files.root / "pipe")
+    with anyio.fail_after(5), pytest.raises(ToolError, match="not a file"):
+        await call(turn, "search", pattern="x", path="pipe")
     with pytest.raises(ToolError, match="pattern is empty"):
         await call(turn, "search", pattern="")
 
@@ -300,6 +303,7 @@ async def test_names(work: Path, turn: FakeTurn) -> None:
     (work / "main-broken").symlink_to("nowhere")
     assert await found(turn, "main", names=True) == ["src/domain/x.txt", "src/main.py"]
     assert await found(turn, "main", names=True, path="src", glob="*.py") == ["src/main.py"]
+    assert await found(turn, "main", names=True, path="src/main.py") == ["src/main.py"]
     assert await call(turn, "search", pattern="^q", names=True) == "No matches for '^q' in . (7 names searched)"
 
 

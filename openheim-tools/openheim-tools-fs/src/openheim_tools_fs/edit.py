@@ -11,7 +11,7 @@ from openheim import TextBlock, ToolError, ToolResult, Turn, tool
 from openheim_tools_fs.encoding import SAMPLE_BYTES, UTF_8, Encoding, detect
 from openheim_tools_fs.nearest import nearest_lines
 from openheim_tools_fs.replacing import Edit, find_edit
-from openheim_tools_fs.results import counted, edit_display, path_target, short_diff
+from openheim_tools_fs.results import counted, edit_display, path_target, printable, short_diff
 from openheim_tools_fs.schemas import EDIT_FILE
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ async def edit_file(path: str, old_string: str, new_string: str, turn: Turn, rep
 def _edit(files: Files, change: _Change) -> ToolResult:
     canonical = files.resolve(change.path)
     old, new = files.update(change.path, change.made_in, limit=MAX_FILE_BYTES)
-    text = f"Edited {canonical}: replaced {counted(len(change.lines), 'occurrence')} at {_named(change.lines)}"
+    replaced = counted(len(change.lines), "occurrence")
+    text = f"Edited {printable(canonical)}: replaced {replaced} at {_named(change.lines)}"
     diff = short_diff(old, new) or short_diff(change.old.encode(), change.new.encode())
     return ToolResult((TextBlock(text),), display=edit_display(files, canonical, "Edit", change.lines[0], diff))
 

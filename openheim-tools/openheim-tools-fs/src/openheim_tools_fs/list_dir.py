@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openheim import TextBlock, ToolResult, Turn, tool
-from openheim_tools_fs.results import counted, optional_path, path_target, printable
+from openheim_tools_fs.results import counted, full_path, optional_path, path_target, printable
 from openheim_tools_fs.schemas import LIST_DIR
 from openheim_tools_fs.threads import run_abandonable
 
@@ -26,9 +26,10 @@ MAX_ENTRIES = 500
     target=path_target,
 )
 async def list_dir(turn: Turn, path: str | None = None) -> ToolResult:
-    where = optional_path(path)
-    canonical = turn.files.resolve(where)
-    listing = await run_abandonable(lambda check: turn.files.list(where, limit=MAX_ENTRIES))
+    where, files = optional_path(path), turn.files
+    canonical, listing = await run_abandonable(
+        lambda check: (files.resolve(where), files.list(where, limit=MAX_ENTRIES))
+    )
     lines = [_line(entry) for entry in listing.entries]
     left_out = listing.total - len(lines)
     if not lines:
@@ -37,7 +38,7 @@ async def list_dir(turn: Turn, path: str | None = None) -> ToolResult:
         lines.append(f"[{counted(left_out, 'more entry')} not shown; use search with names=true to find files by name]")
     return ToolResult(
         (TextBlock("\n".join(lines)),),
-        display={"title": f"List {canonical}", "locations": [{"path": str(turn.files.root / canonical)}]},
+        display={"title": f"List {printable(canonical)}", "locations": [{"path": full_path(files, canonical)}]},
     )
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, Protocol
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Matcher", "open_matcher")
 
-#: How long the fallback may work on one block of text.
+#: How long the fallback may work on one block of text, and how often that is looked at.
 BLOCK_SECS = 4.0
+WATCH_SECS = 0.1
 
 
 class Matcher(Protocol):
@@ -94,6 +96,8 @@ class _ReProcess:
 
     def __init__(self, pattern: str, ignore_case: bool) -> None:
         self._expired = False
+        self._due: float | None = None
+        self._closed = threading.Event()
         self._process = subprocess.Popen(
             # Isolated and without site: it needs the standard library only, and starts sooner.
             [sys.executable, "-I", "-S", re_worker.__file__],
@@ -101,6 +105,8 @@ class _ReProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
+        self._watch = threading.Thread(target=self._end_when_due, name="openheim-search-watch", daemon=True)
+        self._watch.start()
         try:
             request = json.dumps({"pattern": pattern, "ignore_case": ignore_case}).encode()
             with self._deadline():
@@ -122,6 +128,8 @@ class _ReProcess:
             yield offset
 
     def close(self) -> None:
+        self._closed.set()
+        self._watch.join()
         self._process.kill()
         with suppress(BrokenPipeError), self._process:
             pass  # Leaving the block closes the pipes and waits for the end.
@@ -144,9 +152,7 @@ class _ReProcess:
 
     @contextmanager
     def _deadline(self) -> Iterator[None]:
-        timer = threading.Timer(BLOCK_SECS, self._expire)
-        timer.daemon = True
-        timer.start()
+        self._due = time.monotonic() + BLOCK_SECS
         try:
             yield
         except BrokenPipeError as err:
@@ -157,11 +163,15 @@ class _ReProcess:
                 hint="avoid nested repetition such as (a+)+; with openheim-tools-fs[re2] no pattern takes long",
             ) from err
         finally:
-            timer.cancel()
+            self._due = None
 
-    def _expire(self) -> None:
-        self._expired = True
-        self._process.kill()
+    def _end_when_due(self) -> None:
+        while not self._closed.wait(WATCH_SECS):
+            due = self._due
+            if due is not None and time.monotonic() > due:
+                self._expired = True
+                self._process.kill()
+                return
 
 
 def _bad_pattern(reason: str) -> ToolError:

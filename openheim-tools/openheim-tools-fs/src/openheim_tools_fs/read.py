@@ -11,7 +11,7 @@ from openheim.files import FileVersion
 from openheim_tools_fs.bookmarks import Bookmark, Bookmarks
 from openheim_tools_fs.encoding import SAMPLE_BYTES, Encoding, detect, utf8_chunks
 from openheim_tools_fs.lines import Lines, Piece
-from openheim_tools_fs.results import path_target
+from openheim_tools_fs.results import full_path, path_target, printable
 from openheim_tools_fs.schemas import READ_FILE
 from openheim_tools_fs.threads import run_abandonable
 
@@ -54,8 +54,8 @@ async def read_file(path: str, turn: Turn, offset: int = 1, limit: int | None = 
     return ToolResult(
         (TextBlock(text),),
         display={
-            "title": f"Read {canonical}" + (f" from line {offset}" if offset > 1 else ""),
-            "locations": [{"path": str(files.root / canonical), "line": offset}],
+            "title": f"Read {printable(canonical)}" + (f" from line {offset}" if offset > 1 else ""),
+            "locations": [{"path": full_path(files, canonical), "line": offset}],
         },
     )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+from openheim_tools_fs.results import printable
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = ("MAX_MATCHES", "Report", "ReportFullError")
 
@@ -27,9 +29,10 @@ class Report:
     Args:
         context: lines to show before and after each match.
         max_bytes: most bytes in all.
+        shown: how the model is to see a path, given in full.
     """
 
-    def __init__(self, context: int, max_bytes: int) -> None:
+    def __init__(self, context: int, max_bytes: int, shown: Callable[[str], str]) -> None:
         self.lines: list[str] = []
         self.matches = 0
         #: Where the first matches are: ``path`` (in full) and ``line``.
@@ -37,22 +40,22 @@ class Report:
         self._context = context
         self._max_bytes = max_bytes
         self._bytes = 0
+        self._shown = shown
 
-    def add_name(self, path: str, shown: str) -> None:
+    def add_name(self, path: str) -> None:
         """Adds a file whose name matches.
 
         Raises:
             ReportFullError: there is no room for it.
         """
-        self._count_match({"path": path})
-        self._add(shown)
+        self._count_match({"path": printable(path)})
+        self._add(self._shown(path))
 
-    def add_hits(self, path: str, shown: str, first_line: int, block: bytes, hits: Iterable[int]) -> None:
+    def add_hits(self, path: str, first_line: int, block: bytes, hits: Iterable[int]) -> None:
         """Adds the matching lines of a block of text.
 
         Args:
             path: the file, in full.
-            shown: the same as the model is to see it.
             first_line: number of the block's first line.
             block: whole lines.
             hits: the offset of a match in each line that has one, growing.
@@ -69,6 +72,7 @@ class Report:
             columns[index] = hit - (block.rfind(b"\n", 0, hit) + 1)
         if not columns:
             return
+        shown = self._shown(path)
         lines = block.removesuffix(b"\n").split(b"\n")
         previous = None
         for index in self._with_context(columns, len(lines)):
@@ -77,7 +81,7 @@ class Report:
             previous = index
             number = first_line + index
             if index in columns:
-                self._count_match({"path": path, "line": number})
+                self._count_match({"path": printable(path), "line": number})
                 self._add(f"{shown}:{number}: {_excerpt(lines[index], columns[index])}")
             else:
                 self._add(f"{shown}-{number}- {_excerpt(lines[index], 0)}")

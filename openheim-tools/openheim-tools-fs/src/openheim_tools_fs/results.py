@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from openheim import Turn
     from openheim.files import Files
 
-__all__ = ("counted", "edit_display", "optional_path", "path_target", "printable", "short_diff")
+__all__ = ("counted", "edit_display", "full_path", "optional_path", "path_target", "printable", "short_diff")
 
 #: A diff with more text than this on either side is not shown: it would go to every watcher.
 MAX_DIFF_BYTES = 64 * 1024
@@ -37,6 +37,11 @@ def printable(name: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
+def full_path(files: Files, canonical: str) -> str:
+    """A canonical path in full, for surfaces; valid text whatever it is made of."""
+    return printable(str(files.root / canonical))
+
+
 def short_diff(old: bytes | None, new: bytes) -> dict[str, str | None] | None:
     """Both texts for a diff (``old`` is None for a new file); None if they are too long to be shown, or no UTF-8."""
     if max(len(old or b""), len(new)) > MAX_DIFF_BYTES:
@@ -51,8 +56,8 @@ def edit_display(
     files: Files, canonical: str, verb: str, line: int, diff: dict[str, str | None] | None
 ) -> dict[str, Any]:
     """The display of a call that changed a file at a line."""
-    path = str(files.root / canonical)
-    display: dict[str, Any] = {"title": f"{verb} {canonical}", "locations": [{"path": path, "line": line}]}
+    path = full_path(files, canonical)
+    display: dict[str, Any] = {"title": f"{verb} {printable(canonical)}", "locations": [{"path": path, "line": line}]}
     if diff is not None:
         display["diff"] = {"path": path, **diff}
     return display

@@ -82,7 +82,8 @@ class _Search:
         self._files = files
         self._query = query
         self._check = check
-        self._report = Report(query.context, query.max_bytes)
+        self._report = Report(query.context, query.max_bytes, self._shown)
+        self._visit = self._search_name if query.names else self._search_file
         self._notes: list[str] = []
         self._searched = 0
         self._binary = 0
@@ -93,12 +94,14 @@ class _Search:
         found = self._files.info(str(top))
         if found is None:
             raise ToolError(f"{self._query.path!r} does not exist")
+        if found.kind == "other":
+            raise ToolError(f"{self._query.path!r} is a pipe, socket or device, not a file")
         with open_matcher(self._query.pattern, ignore_case=self._query.ignore_case) as matcher:
             try:
                 if found.kind == "directory":
                     self._search_below(top, matcher)
                 else:
-                    self._search_file(str(top), matcher)
+                    self._visit(str(top), matcher)
             except ReportFullError as full:
                 self._notes.append(f"[{full}; narrow the pattern or the path to see the others]")
         if self._unreadable:
@@ -114,25 +117,21 @@ class _Search:
             if self._searched == MAX_FILES:
                 more = True
                 break
-            if self._query.names:
-                self._search_name(path, matcher)
-            else:
-                self._search_file(path, matcher)
+            self._visit(path, matcher)
         if more:
             searched = counted(self._searched, "file")
             self._notes.append(f"[stopped after {searched}; search a smaller directory to see the others]")
 
     def _search_name(self, path: str, matcher: Matcher) -> None:
         self._searched += 1
-        shown = self._shown(path)
-        if not any(True for _ in matcher.hits(shown.encode())):
+        if not any(True for _ in matcher.hits(self._shown(path).encode())):
             return
         try:
             found = self._files.info(path)
         except ToolError:
             return  # A link that leads nowhere, or out.
         if found is not None and found.kind == "file":
-            self._report.add_name(path, shown)
+            self._report.add_name(path)
 
     def _search_file(self, path: str, matcher: Matcher) -> None:
         try:
@@ -147,7 +146,7 @@ class _Search:
         with file:
             try:
                 for block in text_blocks(file, self._check):
-                    self._report.add_hits(path, self._shown(path), line, block, matcher.hits(block))
+                    self._report.add_hits(path, line, block, matcher.hits(block))
                     line += block.count(b"\n")
             except BinaryFileError:
                 self._binary += 1
@@ -162,4 +161,4 @@ class _Search:
         searched = counted(self._searched, "name" if self._query.names else "file")
         glob = f" matching {self._query.glob!r}" if self._query.glob else ""
         binary = f", {counted(self._binary, 'binary file')} skipped" if self._binary else ""
-        return f"No matches for {self._query.pattern!r} in {top} ({searched}{glob} searched{binary})"
+        return f"No matches for {self._query.pattern!r} in {printable(top)} ({searched}{glob} searched{binary})"

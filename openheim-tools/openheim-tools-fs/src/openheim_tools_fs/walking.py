@@ -35,7 +35,7 @@ def walk(top: Path, *, glob: str | None, limit: int, check: Callable[[], None]) 
         limit: most paths to take.
         check: called for each path; what it raises ends the walk.
     """
-    wanted = None if glob is None else set(_paths(top, _overrides(glob), check))
+    wanted = None if glob is None else set(itertools.islice(_paths(top, _overrides(glob), check), limit))
     paths = (path for path in _paths(top, None, check) if wanted is None or path in wanted)
     taken = list(itertools.islice(paths, limit))
     return Found(tuple(sorted(taken, key=_components)), more=next(paths, None) is not None)

@@ -8,7 +8,7 @@ import anyio.to_thread
 
 from openheim import TextBlock, ToolError, ToolResult, Turn, tool
 from openheim_tools_fs.encoding import SAMPLE_BYTES, detect
-from openheim_tools_fs.results import counted, edit_display, path_target, short_diff
+from openheim_tools_fs.results import counted, edit_display, path_target, printable, short_diff
 from openheim_tools_fs.schemas import WRITE_FILE
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def _write(files: Files, path: str, content: str) -> ToolResult:
     existed = files.replace(path, data)
 
     lines = content.count("\n") + (content != "" and not content.endswith("\n"))
-    text = f"{'Replaced' if existed else 'Created'} {canonical}: {counted(lines, 'line')}, {counted(len(data), 'byte')}"
+    done = f"{'Replaced' if existed else 'Created'} {printable(canonical)}"
+    text = f"{done}: {counted(lines, 'line')}, {counted(len(data), 'byte')}"
     display = edit_display(files, canonical, "Write", 1, short_diff(old, data))
     return ToolResult((TextBlock("; ".join((text, *notes))),), display=display)
 
