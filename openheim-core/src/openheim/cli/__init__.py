@@ -42,7 +42,10 @@ def _run(arguments: list[str]) -> int:
 
     from openheim.cli.failures import report_failure
 
-    def terminated(_signal: int, _frame: object) -> NoReturn:
+    came: list[int] = []
+
+    def terminated(number: int, _frame: object) -> NoReturn:
+        came.append(number)
         raise Terminated
 
     # Until a command installs its own handling, SIGTERM ends the process with the code that scripts expect.
@@ -50,7 +53,9 @@ def _run(arguments: list[str]) -> int:
     try:
         from openheim.cli.app import run_command
 
-        return run_command(arguments)
+        code = run_command(arguments)
+        # typer answers an interrupt of any kind with 130.
+        return 143 if came and code == 130 else code
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
     except Terminated:
