@@ -243,6 +243,16 @@ def test_a_root_that_is_no_directory_is_refused(work: Path, root: str) -> None:
         Files(work / root)
 
 
+def test_a_root_that_vanished(work: Path) -> None:
+    (work / "gone").mkdir()
+    files = Files(work / "gone")
+    (work / "gone").rmdir()
+    for call in (lambda: files.resolve("x"), lambda: files.info("x"), lambda: files.replace("x", b"1")):
+        with pytest.raises(ToolError, match=r"the work directory .* cannot be opened: No such file"):
+            call()
+    assert not (work / "gone").exists()
+
+
 def test_no_descriptor_is_left_open(work: Path, files: Files) -> None:
     (work / "loop").symlink_to("loop")
     (work / "to-dir").symlink_to("d")

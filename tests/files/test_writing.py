@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -192,6 +194,48 @@ def test_no_update_is_lost(files: Files, alone: str, monkeypatch: pytest.MonkeyP
     assert not errors
     assert (files.root / "real").read_bytes() == b"x" * 80
     assert names(files) == ["link", "real"]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from openheim.files import Files
+files = Files(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+for place in range(int(sys.argv[2]), 200, 2):
+    files.update("x", lambda old: old[:place] + b"x" + old[place + 1 :], limit=1000)
+"""
+
+
+def test_no_update_of_another_process_is_lost(files: Files) -> None:
+    files.replace("x", b"." * 200)
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(files.root), str(start)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for start in (0, 1)
+    ]
+    try:
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        for writer in writers:
+            writer.communicate(timeout=30)
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert (files.root / "x").read_bytes() == b"x" * 200
+    assert names(files) == ["x"]
 
 
 def test_a_directory_that_stays_locked_is_an_error_in_the_end(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,6 +233,12 @@ async def test_the_result_is_bounded_in_bytes(work: Path, turn: FakeTurn) -> Non
     assert text.splitlines()[-1].startswith("[stopped at 3976 bytes of matches; ")
 
 
+async def test_a_result_without_room_for_one_match(work: Path) -> None:
+    write_tree(work, {"/".join(["d" * 200] * 10): "x"})
+    text = await call(FakeTurn(work, result_limit_bytes=1), "search", pattern="x")
+    assert text == "[stopped at 1024 bytes of matches; narrow the pattern or the path to see the others]"
+
+
 async def test_long_lines_are_cut_around_the_match(work: Path, turn: FakeTurn) -> None:
     write_tree(work, {"m.js": "var a=1;" * 390_000 + "needle();", "s.js": "needle" + "é" * 1000})
     first, second = await found(turn, "needle")

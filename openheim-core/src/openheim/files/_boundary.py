@@ -129,6 +129,12 @@ class Boundary:
         finally:
             walk.here.close()
 
+    def open_root(self) -> Directory:
+        try:
+            return Directory.open(str(self.root))
+        except OSError as err:
+            raise ToolError(f"the work directory {str(self.root)!r} cannot be opened: {err.strerror}") from err
+
     def outside(self, path: str, why: str = "") -> ToolError:
         return ToolError(f"path {path!r} is outside the work directory {str(self.root)!r}{why}")
 
@@ -150,7 +156,7 @@ class _Walk:
     def __init__(self, boundary: Boundary, path: str) -> None:
         self.done: list[str] = []
         self.todo = list(boundary.parts(path))
-        self.here = Directory.open(str(boundary.root))
+        self.here = boundary.open_root()
         self._boundary = boundary
         self._path = path
         self._turns = 0
@@ -168,7 +174,7 @@ class _Walk:
                 target = self._last_link(name) if follow_last else None
                 if target is None:
                     return Place(self.here, name, (*self.done, name))
-                self._follow(name, target)
+                self._follow(target)
         return Place(self.here, ".", tuple(self.done))
 
     def _enter(self, name: str, make_parents: bool) -> None:
@@ -180,7 +186,7 @@ class _Walk:
             target = self.here.link_target(name)
             if target is None:
                 raise
-            self._follow(name, target)
+            self._follow(target)
             return
         self.here.close()
         self.here = inner
@@ -204,7 +210,7 @@ class _Walk:
             self._refuse_broken_link()
             return None
 
-    def _follow(self, name: str, target: str) -> None:
+    def _follow(self, target: str) -> None:
         rest = self.todo[1:]
         self._own = min(self._own, len(rest))
         if os.path.isabs(target):
@@ -237,7 +243,7 @@ class _Walk:
         if self._turns > MAX_TURNS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         self.here.close()
-        self.here = Directory.open(str(self._boundary.root))
+        self.here = self._boundary.open_root()
         self.done = []
         self.todo = todo
 

@@ -106,8 +106,8 @@ class _Search:
                 self._notes.append(f"[{full}; narrow the pattern or the path to see the others]")
         if self._unreadable:
             self._notes.append(f"[{counted(self._unreadable, 'file')} could not be read]")
-        found_lines = self._report.lines or [self._nothing_in(found.path)]
-        return "\n".join((*found_lines, *self._notes)), self._report.locations
+        lines = self._report.lines if self._report.matches else [self._nothing_in(found.path)]
+        return "\n".join((*lines, *self._notes)), self._report.locations
 
     def _search_below(self, top: Path, matcher: Matcher) -> None:
         walked = walk(top, glob=self._query.glob, limit=MAX_PATHS, check=self._check)
