@@ -57,8 +57,8 @@ def make_call(http: HttpClient) -> Callable[..., Call]:
     """Makes a provider for an address, with the fields of :class:`ProviderSettings` as keywords, and a call of it."""
 
     def make(base_url: str, kind: str = "openai_compatible", **fields: Any) -> Call:
-        fields = {"name": "mine", "timeout_secs": 10.0} | fields
-        settings = ProviderSettings(kind=kind, api_base=base_url, **fields)
+        fields.setdefault("timeout_secs", 10.0)
+        settings = ProviderSettings("mine", kind, base_url, **fields)
         provider = openheim_create_provider(kind, settings, http)
         assert provider is not None
         return Call(provider)

@@ -42,12 +42,11 @@ class OpenAIServer(ScriptedServer):
         self,
         replies: Iterable[Reply] | Callable[[Request], Reply] = (),
         *,
-        models: Iterable[str] = (wire.MODEL,),
+        models: Iterable[str] | Reply = (wire.MODEL,),
         **options: Any,
     ) -> None:
         super().__init__(replies, **options)
-        entries = [{"id": model, "object": "model", "created": 1750000000, "owned_by": "tests"} for model in models]
-        self._models = raw(json.dumps({"object": "list", "data": entries}), content_type="application/json")
+        self._models = models if isinstance(models, Reply) else wire.models(*models)
 
     @property
     def base_url(self) -> str:

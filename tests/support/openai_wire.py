@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.replies import Reply, raw
 
-__all__ = ("MODEL", "error", "events", "text", "tool_calls")
+__all__ = ("MODEL", "chunk", "error", "events", "models", "text", "tool_calls")
 
 MODEL = "m-test"
 
@@ -70,6 +70,12 @@ def error(
 def events(*payloads: Mapping[str, Any] | str, done: bool = True) -> Reply:
     """A stream of these events, objects or text, each a piece; with the end marker unless ``done`` is False."""
     return raw([*map(_frame, payloads), *([b"data: [DONE]\n\n"] if done else [])])
+
+
+def models(*names: str) -> Reply:
+    """The list of these models."""
+    entries = [{"id": name, "object": "model", "created": 1750000000, "owned_by": "tests"} for name in names]
+    return raw(json.dumps({"object": "list", "data": entries}), content_type="application/json")
 
 
 def chunk(delta: Mapping[str, Any], finish: str | None = None, **fields: Any) -> dict[str, Any]:

@@ -18,13 +18,13 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     stream_options: bool | None = Field(
-        None, description="Whether usage is asked for in streams; left out, it is until the server refuses it."
+        default=None, description="Whether usage is asked for in streams; left out, it is until the server refuses it."
     )
     # May hold keys, so they are not shown.
     extra_headers: dict[str, str] = Field(default_factory=dict, repr=False, description="Headers of every request.")
     extra_body: dict[str, Any] = Field(default_factory=dict, description="Fields of every request for a reply.")
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = Field(
-        None, description="Field that carries the cap on replies; left out, the kind decides."
+        default=None, description="Field that carries the cap on replies; left out, the kind decides."
     )
 
     @field_validator("extra_headers")

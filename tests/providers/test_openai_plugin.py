@@ -1,0 +1,91 @@
+"""The plugin as it is installed: entry points, settings, what it costs to load, and what it refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from openheim.errors import ConfigError
+from openheim.http import HttpClient
+from openheim.providers import ProviderSettings
+from openheim_provider_openai import plugin
+from openheim_provider_openai.plugin import openheim_create_provider
+from tests.providers.conftest import KEY
+
+
+def test_entry_points() -> None:
+    found = {entry.name: entry.load() for entry in entry_points(group="openheim.providers") if entry.name in KINDS}
+    assert found == dict.fromkeys(KINDS, plugin)
+
+
+KINDS = ("openai", "openai_compatible")
+
+
+def test_loading_the_plugin_imports_nothing_heavy() -> None:
+    heavy = ("httpx", "httpcore", "pydantic", "anyio", "asyncio", "ssl", "json", "email")
+    script = (
+        f"import sys, openheim_provider_openai.plugin as plugin\n"
+        f"assert not [name for name in {heavy!r} if name in sys.modules], sorted(sys.modules)\n"
+        f"plugin.Settings\n"
+        f"assert 'pydantic' in sys.modules\n"
+    )
+    child = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=50)
+    assert child.returncode == 0, child.stderr
+
+
+def test_the_plugin_has_no_other_lazy_names() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Setings'"):
+        plugin.Setings  # noqa: B018  # the mistake under test
+
+
+def create(kind: str, **fields: Any) -> Any:
+    return openheim_create_provider(kind, ProviderSettings("mine", kind, **fields), HttpClient())
+
+
+def test_defaults() -> None:
+    provider = create("openai", api_key=KEY)
+    assert (provider.wire, provider.default_model) == ("openai-chat", "gpt-4o")
+
+
+@pytest.mark.parametrize("base", ["", "https://api.openai.com/v1", "https://api.openai.com/v1/"])
+def test_openai_without_a_key_is_refused_before_anything_is_sent(base: str) -> None:
+    with pytest.raises(ConfigError, match="provider 'mine' has no key") as caught:
+        create("openai", api_base=base)
+    assert "OPENAI_API_KEY" in caught.value.hint
+    assert "[providers.mine]" in caught.value.hint
+
+
+def test_other_servers_need_no_key() -> None:
+    create("openai", api_base="http://localhost:8000/v1")
+    create("openai_compatible", api_base="http://localhost:8000/v1")
+
+
+def test_a_compatible_server_needs_an_address() -> None:
+    with pytest.raises(ConfigError, match="provider 'mine' has no api_base") as caught:
+        create("openai_compatible")
+    assert "[providers.mine]" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"unknown": 1},
+        {"stream_options": "perhaps"},
+        {"max_tokens_field": "tokens"},
+        {"extra_headers": {"a": 1}},
+        {"extra_body": {"messages": []}},
+        {"extra_body": {"stream": False, "temperature": 1}},
+    ],
+)
+def test_settings_that_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        plugin.Settings.model_validate(settings)
+
+
+def test_headers_are_not_shown() -> None:
+    assert KEY not in repr(plugin.Settings(extra_headers={"x-key": KEY}))
