@@ -6,6 +6,7 @@ answered before anything else is loaded, and each subcommand's module is importe
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import NoReturn
@@ -34,6 +35,8 @@ def main() -> NoReturn:
     if code == 141:
         # The reader is gone. Without this, the interpreter would complain about it on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    # The interpreter would look for garbage in everything that was imported, for some 9 ms, only to end.
+    gc.freeze()
     sys.exit(code)
 
 
