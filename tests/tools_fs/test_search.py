@@ -16,7 +16,7 @@ import pytest
 
 from openheim import ToolError
 from openheim.testing import FakeTurn
-from openheim_tools_fs import blocks, matching
+from openheim_tools_fs import blocks, matching, re_process
 from tests.tools_fs.calls import call, call_for_result
 
 pytestmark = pytest.mark.anyio
@@ -167,7 +167,7 @@ async def test_no_pattern_hangs(work: Path, turn: FakeTurn, engine: str, length:
     write_tree(work, {"a": "a" * length + "b\n", "c": "needle aaa\n"})
     if engine == "re":
         with pytest.MonkeyPatch.context() as patch, anyio.fail_after(20):
-            patch.setattr(matching, "BLOCK_SECS", 0.5)
+            patch.setattr(re_process, "BLOCK_SECS", 0.5)
             with pytest.raises(ToolError, match="takes too long"):
                 await call(turn, "search", pattern="(a+)+$")
         # Another search is as good as before.
@@ -181,7 +181,7 @@ async def test_the_loop_goes_on_while_a_pattern_is_at_work(work: Path, turn: Fak
     write_tree(work, {f"{number}": "a" * 26 + "b\n" for number in range(50)})
     ticks = 0
     with pytest.MonkeyPatch.context() as patch, anyio.fail_after(30):
-        patch.setattr(matching, "BLOCK_SECS", 0.3)
+        patch.setattr(re_process, "BLOCK_SECS", 0.3)
         async with anyio.create_task_group() as group:
 
             async def tick() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -118,6 +117,8 @@ class Directory:
 
     def remove_tree(self, name: str) -> None:
         """Removes a directory with all that is in it, following no link."""
+        import shutil
+
         shutil.rmtree(self._at(name), dir_fd=self._fd)
 
     @contextmanager

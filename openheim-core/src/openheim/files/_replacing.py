@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import threading
 import time
@@ -84,7 +83,7 @@ def replace_file(place: Place, data: bytes, expected: FileVersion | None) -> boo
     old = _regular_or_none(place)
     if old is not None and not directory.may_write(place.name):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    temporary = f".openheim-{secrets.token_hex(8)}.tmp"
+    temporary = f".openheim-{os.urandom(8).hex()}.tmp"
     # A new file gets what the umask leaves; the content of an old one is for nobody else's eyes until its bits are set.
     fd = directory.create_file(temporary, 0o666 if old is None else 0o600)
     try:

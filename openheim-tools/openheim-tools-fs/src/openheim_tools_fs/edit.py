@@ -9,7 +9,6 @@ import anyio.to_thread
 
 from openheim import TextBlock, ToolError, ToolResult, Turn, tool
 from openheim_tools_fs.encoding import SAMPLE_BYTES, UTF_8, Encoding, detect
-from openheim_tools_fs.nearest import nearest_lines
 from openheim_tools_fs.replacing import Edit, find_edit
 from openheim_tools_fs.results import counted, edit_display, path_target, printable, short_diff
 from openheim_tools_fs.schemas import EDIT_FILE
@@ -66,6 +65,8 @@ class _Change:
         encoding = detect(data[:SAMPLE_BYTES]) or UTF_8
         edit = find_edit(data, encoding, self.old, self.new)
         if edit is None:
+            from openheim_tools_fs.nearest import nearest_lines
+
             raise ToolError(
                 f"old_string is not in {self.path!r}; it must match exactly, with all blanks"
                 f"{nearest_lines(data.decode(encoding.codec, errors='replace'), self.old)}"

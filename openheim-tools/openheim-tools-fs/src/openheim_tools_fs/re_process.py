@@ -1,0 +1,117 @@
+"""Matching with Python's own regular expressions in a child process; see :mod:`openheim_tools_fs.re_worker`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING
+
+from openheim import ToolError
+from openheim_tools_fs import re_worker
+from openheim_tools_fs.matching import bad_pattern
+from openheim_tools_fs.re_worker import NUMBER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("ReProcess",)
+
+#: How long one block of text may take, and how often that is looked at.
+BLOCK_SECS = 4.0
+WATCH_SECS = 0.1
+
+#: What an interpreter may need to start; the rest of the environment, keys among it, is not the child's business.
+ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+
+
+class ReProcess:
+    """A matcher (see :class:`~openheim_tools_fs.matching.Matcher`) whose process is ended if a pattern takes too long.
+
+    Raises:
+        ToolError: the pattern is none; or, from :meth:`hits`, it takes too long.
+    """
+
+    def __init__(self, pattern: str, ignore_case: bool) -> None:
+        self._expired = False
+        self._due: float | None = None
+        self._closed = threading.Event()
+        self._process = subprocess.Popen(
+            # Isolated and without site: it needs the standard library only, and starts sooner.
+            [sys.executable, "-I", "-S", re_worker.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+        )
+        self._watch = threading.Thread(target=self._end_when_due, name="openheim-search-watch", daemon=True)
+        self._watch.start()
+        try:
+            request = json.dumps({"pattern": pattern, "ignore_case": ignore_case}).encode()
+            with self._deadline():
+                self._send(request + b"\n")
+                answer = json.loads(self._answers.readline() or b"{}")
+        except BaseException:
+            self.close()
+            raise
+        if reason := answer.get("error"):
+            self.close()
+            raise bad_pattern(reason)
+
+    def hits(self, block: bytes) -> Iterator[int]:
+        with self._deadline():
+            self._send(NUMBER.pack(len(block)) + block)
+            (count,) = NUMBER.unpack(self._receive(NUMBER.size))
+            offsets = self._receive(count * NUMBER.size)
+        for (offset,) in NUMBER.iter_unpack(offsets):
+            yield offset
+
+    def close(self) -> None:
+        self._closed.set()
+        self._watch.join()
+        self._process.kill()
+        with suppress(BrokenPipeError), self._process:
+            pass  # Leaving the block closes the pipes and waits for the end.
+
+    @property
+    def _answers(self) -> IO[bytes]:
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    def _send(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(data)
+        self._process.stdin.flush()
+
+    def _receive(self, size: int) -> bytes:
+        data = self._answers.read(size)
+        if len(data) < size:
+            raise BrokenPipeError
+        return data
+
+    @contextmanager
+    def _deadline(self) -> Iterator[None]:
+        self._due = time.monotonic() + BLOCK_SECS
+        try:
+            yield
+        except BrokenPipeError as err:
+            if not self._expired:
+                raise ToolError("the process that matches the pattern ended unexpectedly") from err
+            raise ToolError(
+                f"the pattern takes too long (over {BLOCK_SECS:g} s for one piece of text)",
+                hint="avoid nested repetition such as (a+)+; with openheim-tools-fs[re2] no pattern takes long",
+            ) from err
+        finally:
+            self._due = None
+
+    def _end_when_due(self) -> None:
+        while not self._closed.wait(WATCH_SECS):
+            due = self._due
+            if due is not None and time.monotonic() > due:
+                self._expired = True
+                self._process.kill()
+                return
