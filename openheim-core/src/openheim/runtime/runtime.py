@@ -48,6 +48,9 @@ __all__ = ("Runtime",)
 
 _log = logging.getLogger(__name__)
 
+#: Seconds between two flushes at least.
+FLUSH_PAUSE_SECS = 0.25
+
 
 class Runtime:
     """Sessions, and the providers, tools and files that they share.
@@ -389,17 +392,23 @@ class Runtime:
 
     async def _flush_dirty(self) -> None:
         try:
-            while self._dirty or not self._closing:
-                await self._flush_once()
+            while True:
+                await self._woken(lambda: bool(self._dirty))
+                if not self._dirty:
+                    return
+                with anyio.CancelScope(shield=True):
+                    await self._flush()
+                # Sessions whose turns follow each other quickly are flushed together.
+                with anyio.move_on_after(FLUSH_PAUSE_SECS):
+                    await self._woken(lambda: False)
         finally:
             self._flushed.set()
 
-    async def _flush_once(self) -> None:
-        if not self._dirty:
+    async def _woken(self, ready: Callable[[], bool]) -> None:
+        """Returns once ``ready``, or when the runtime is closing."""
+        while not self._closing and not ready():
             self._wake = anyio.Event()
             await self._wake.wait()
-        with anyio.CancelScope(shield=True):
-            await self._flush()
 
     async def _flush(self) -> None:
         flushes = [session.prepare_flush() for session in self._dirty.values()]

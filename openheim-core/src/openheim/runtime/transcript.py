@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from openheim.agent.repair import with_every_call_answered
 from openheim.errors import StorageError
 from openheim.events import MessageAppended, Notice
-from openheim.messages import Message
+from openheim.messages import Message, ToolResultBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +44,8 @@ class Transcript:
         self._steps = steps
         self._step = 0
         self._call_ids = {call.id for message in self.messages for call in message.tool_uses}
+        #: Calls without an answer; none, once a turn has ended in order.
+        self._open_calls: set[str] = set()
         self._unwritten: deque[Message] = deque()
         self._unacknowledged: deque[Message] = deque()
         self._failing = False
@@ -52,7 +54,9 @@ class Transcript:
         """Counts a new turn, and mends what an interrupted one left."""
         self.turn += 1
         self._step = 0
-        self.view = with_every_call_answered(self.messages)
+        if self._open_calls:
+            self.view = with_every_call_answered(self.messages)
+            self._open_calls.clear()
 
     def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message:
         """Adds a message; :meth:`acknowledge` tells watchers about it."""
@@ -66,6 +70,12 @@ class Transcript:
             step=self._step,
             **details,
         )
+        if role == "assistant":
+            self._open_calls.update(call.id for call in message.tool_uses)
+        elif role == "tool":
+            self._open_calls.difference_update(
+                block.tool_call_id for block in message.content if isinstance(block, ToolResultBlock)
+            )
         self.messages.append(message)
         self.view.append(message)
         self._unwritten.append(message)
