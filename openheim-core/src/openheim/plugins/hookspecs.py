@@ -74,8 +74,8 @@ def openheim_tools(settings: Any, context: ToolsContext) -> Sequence[Tool]:
         Tools, possibly none. None counts as none. Names must differ from each other; on a clash with another plugin the
         first-party tool wins, else the one of the alphabetically first distribution, with a warning.
 
-    An exception disables the toolset for this process, with one line on stderr; the others go on. Only a ``ConfigError``
-    is the command's error.
+    An exception disables the toolset for this process, with one line on stderr; the others go on. Only a
+    ``ConfigError`` is the command's error.
     """
     raise NotImplementedError
 
