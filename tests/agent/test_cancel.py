@@ -56,7 +56,6 @@ async def test_cancel_while_tools_run_keeps_the_finished_results() -> None:
 
     script = [reply_tool_calls(("hangs", {}), ("quick", {}), ("hangs", {})), "after"]
     async with scripted_session(script, tools=[hangs, quick]) as run, anyio.create_task_group() as group:
-
         ended = anyio.Event()
 
         async def prompt() -> None:
