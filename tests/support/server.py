@@ -122,6 +122,12 @@ class ScriptedServer:
             closed = self._changed.wait_for(lambda: len(self._open) <= at_most, WAIT_SECS)
             assert closed, f"{len(self._open)} connections are still open after {WAIT_SECS} s"
 
+    def wait_connected(self, count: int) -> None:
+        """Waits until so many connections have been opened in all."""
+        with self._changed:
+            opened = self._changed.wait_for(lambda: self.connections >= count, WAIT_SECS)
+            assert opened, f"{self.connections} of {count} connections were opened within {WAIT_SECS} s"
+
     def __enter__(self) -> Self:
         self._thread.start()
         assert self._started.wait(WAIT_SECS), "the scripted server did not start"
@@ -175,6 +181,7 @@ class ScriptedServer:
         with self._changed:
             self._open.add(connection)
             self.connections += 1
+            self._changed.notify_all()
             return self.connections
 
     def _closed(self, connection: _Connection) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
 from openheim.errors import ConfigError, ProviderConnectionError
@@ -68,6 +69,16 @@ async def test_an_authority_that_cannot_be_read(tmp_path: Path, content: str | N
         file.write_text(content)
     with pytest.raises(ConfigError, match=f"cannot read certificate authorities from {file}"):
         await fetch("https://127.0.0.1:9/", ca_file=str(file))
+
+
+async def test_cancelling_a_handshake_closes_the_connection() -> None:
+    # A server that knows nothing of TLS waits for the rest of what it takes for a request.
+    async with ScriptedServer() as server:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: fetch(server.url.replace("http:", "https:"), ca_file=AUTHORITY))
+            await anyio.to_thread.run_sync(server.wait_connected, 1)
+            tasks.cancel_scope.cancel()
+        await anyio.to_thread.run_sync(server.wait_open, 0)
 
 
 CHILD = """

@@ -10,14 +10,14 @@ import sys
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from openheim import __version__
 from openheim._proxies import proxy_for
 from openheim.errors import ConfigError, ProviderConnectionError, ProviderError, ProviderTimeoutError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
 
 
 @contextmanager
@@ -32,6 +32,7 @@ def _without_command_line() -> Iterator[None]:
 
 
 with _without_command_line():
+    import httpcore  # the part of httpx that speaks HTTP; see DirectTransport
     import httpx
 
 __all__ = ("RequestErrors", "make_request", "parsed_url", "transport_factory")
@@ -124,9 +125,73 @@ def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 # --- connections ---
 
 
+class _Backend(httpcore.AnyIOBackend):
+    """Remembers its connection: httpcore forgets one whose TLS handshake is cancelled, and leaves it open."""
+
+    stream: httpcore.AsyncNetworkStream | None = None
+
+    async def connect_tcp(self, *arguments: Any, **options: Any) -> httpcore.AsyncNetworkStream:
+        self.stream = await super().connect_tcp(*arguments, **options)
+        return self.stream
+
+
+class DirectTransport(httpx.AsyncBaseTransport):
+    """A transport for one connection, one request at a time, without a pool around it.
+
+    A pool looks through all its connections whenever a request begins or ends: for one connection that is a quarter of
+    the time of a request, and for a thousand requests at a time it takes a minute. Errors are those of httpcore.
+    """
+
+    def __init__(self, url: httpx.URL, context: ssl.SSLContext | None, keep_secs: float) -> None:
+        self._backend = _Backend()
+        self._make = partial(
+            httpcore.AsyncHTTPConnection,
+            origin=httpcore.Origin(url.raw_scheme, url.raw_host, url.port or (443 if url.scheme == "https" else 80)),
+            ssl_context=context,
+            keepalive_expiry=keep_secs,
+            network_backend=self._backend,
+        )
+        self._connection = self._make()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        connection = self._connection
+        if connection.is_closed() or connection.has_expired():
+            await self.aclose()
+            connection = self._connection = self._make()
+        url = request.url
+        response = await connection.handle_async_request(
+            httpcore.Request(
+                request.method,
+                httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+                headers=request.headers.raw,
+                content=request.stream,
+                extensions=request.extensions,
+            )
+        )
+        return httpx.Response(
+            response.status, headers=response.headers, stream=_ResponseStream(response), extensions=response.extensions
+        )
+
+    async def aclose(self) -> None:
+        await self._connection.aclose()
+        if self._backend.stream is not None:
+            await self._backend.stream.aclose()
+
+
+class _ResponseStream(httpx.AsyncByteStream):
+    def __init__(self, response: httpcore.Response) -> None:
+        self._response = response
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return cast("AsyncIterable[bytes]", self._response.stream).__aiter__()
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
 def transport_factory(
     url: httpx.URL, *, proxy: str | None, ca_file: str | None, keep_secs: float
-) -> Callable[[], httpx.AsyncHTTPTransport]:
+) -> Callable[[], httpx.AsyncBaseTransport]:
     """What makes transports to the origin of ``url``, each for one connection that is kept for ``keep_secs``.
 
     Raises:
@@ -136,13 +201,15 @@ def transport_factory(
     if via is not None and via.startswith("socks") and find_spec("socksio") is None:
         raise ConfigError("a SOCKS proxy needs the package socksio", hint="pip install socksio")
     via_tls = via is not None and via.startswith("https:")
-    # Without a context, the library would make one when it needs one, and for plain http it never does.
-    context = _tls_context(ca_file) if url.scheme == "https" or via_tls else cast("ssl.SSLContext", None)
+    context = _tls_context(ca_file) if url.scheme == "https" or via_tls else None
+    if via is None:
+        return partial(DirectTransport, url, context, keep_secs)
     return partial(
         httpx.AsyncHTTPTransport,
-        verify=context,
+        # Without a context, the library would make one when it needs one, and for plain http it never does.
+        verify=cast("ssl.SSLContext", context),
         limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=keep_secs),
-        proxy=None if via is None else httpx.Proxy(via, ssl_context=context if via_tls else None),
+        proxy=httpx.Proxy(via, ssl_context=context if via_tls else None),
     )
 
 
@@ -183,19 +250,19 @@ class RequestErrors:
         match err:
             case ProviderError():
                 return err
-            case httpx.ConnectTimeout():
+            case httpx.ConnectTimeout() | httpcore.ConnectTimeout():
                 return ProviderTimeoutError(
                     f"no connection to {self._where} within {self._timeout_secs:g} s",
                     hint="check network, proxy and api_base",
                 )
-            case httpx.TimeoutException():
+            case httpx.TimeoutException() | httpcore.TimeoutException():
                 return ProviderTimeoutError(
                     f"nothing came from {self._where} for {self._timeout_secs:g} s",
                     hint="timeout_secs of the provider sets this limit",
                 )
-            case httpx.ConnectError() | httpx.ProxyError() | UnicodeError():
+            case httpx.ConnectError() | httpx.ProxyError() | httpcore.ConnectError() | UnicodeError():
                 return self._unconnected(err)
-            case httpx.HTTPError() | OSError():
+            case httpx.HTTPError() | httpcore.NetworkError() | httpcore.ProtocolError() | OSError():
                 return ProviderConnectionError(f"the connection to {self._where} broke: {_reason(err)}")
         return None
 

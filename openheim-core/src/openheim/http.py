@@ -218,19 +218,19 @@ class HttpResponse:
 class _Origin:
     """The connections to one scheme, host and port.
 
-    Each is a transport of its own that serves one request at a time. httpcore's pool looks at all its connections
-    whenever a request begins or ends, and a thousand requests at a time kept it busy for a minute; this takes one step.
+    Each is a transport of its own that serves one request at a time, so that a request takes the same time however many
+    others there are.
     """
 
-    def __init__(self, make: Callable[[], httpx.AsyncHTTPTransport]) -> None:
+    def __init__(self, make: Callable[[], httpx.AsyncBaseTransport]) -> None:
         self._make = make
-        self._idle: deque[tuple[float, httpx.AsyncHTTPTransport]] = deque()
+        self._idle: deque[tuple[float, httpx.AsyncBaseTransport]] = deque()
 
-    def take(self) -> httpx.AsyncHTTPTransport:
+    def take(self) -> httpx.AsyncBaseTransport:
         """The connection used last, or a new one. One that the server closed meanwhile is opened again by itself."""
         return self._idle.pop()[1] if self._idle else self._make()
 
-    def give_back(self, transport: httpx.AsyncHTTPTransport) -> None:
+    def give_back(self, transport: httpx.AsyncBaseTransport) -> None:
         self._idle.append((time.monotonic(), transport))
 
     async def close_idle(self, *, keep: int, unused_since: float = 0.0) -> None:
