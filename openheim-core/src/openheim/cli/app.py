@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import _click as click
@@ -26,6 +26,23 @@ COMMANDS = {
 class RootGroup(TableGroup):
     table = COMMANDS
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = super().get_command(ctx, cmd_name)
+        if found is None and not ctx.resilient_parsing:
+            from openheim.cli.extensions import plugin_command
+
+            found = plugin_command(cmd_name)
+        return found
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        super().format_commands(ctx, formatter)
+        from openheim.cli.extensions import TRANSPORT_COMMANDS
+        from openheim.plugins.first_party import distribution_of
+
+        rows = [(name, f"{line}: {distribution_of('transports', name)}") for name, line in TRANSPORT_COMMANDS.items()]
+        with formatter.section("Commands that come with packages of their own"):
+            formatter.write_dl(rows)
+
 
 app = typer.Typer(cls=RootGroup, rich_markup_mode=None, no_args_is_help=True)
 
@@ -45,6 +62,11 @@ def run_command(arguments: list[str]) -> int:
         OpenheimError: whatever the command failed with.
     """
     rest = take_global_options(arguments)
+    if rest[:1] == ["--version"]:
+        from openheim import __version__
+
+        print(f"openheim {__version__}")
+        return 0
     try:
         result = typer.main.get_command(app).main(args=rest, prog_name="openheim", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as err:

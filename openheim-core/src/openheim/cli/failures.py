@@ -46,6 +46,8 @@ def report_failure(err: BaseException) -> int:
         traceback.print_exception(err)
     if isinstance(err, OpenheimError):
         line = f"error: {err}"
+    elif isinstance(err, OSError) and err.strerror:
+        line = f"error: {err.strerror}" + (f": {err.filename}" if err.filename else "")
     else:
         line = f"error: {type(err).__name__}: {err} (this is a fault in openheim or a plugin; --debug shows where)"
     print(one_line(line), file=sys.stderr)

@@ -33,15 +33,13 @@ def read_settings(flags: Mapping[str, Any] | None = None) -> LoadedConfig:
 def make_host(loaded: LoadedConfig) -> PluginHost:
     """The plugin host that the settings ask for."""
     import os
-    from dataclasses import replace
 
     from openheim.plugins.host import PluginHost
     from openheim.plugins.policy import policy_from
 
-    policy = policy_from(loaded.config.plugins, os.environ)
-    if options.current().safe_mode:
-        policy = replace(policy, safe_mode=True)
-    return PluginHost(policy, report=warn)
+    chosen = options.current()
+    policy = policy_from(loaded.config.plugins, os.environ, safe_mode=chosen.safe_mode)
+    return PluginHost(policy, report=warn, debug=chosen.debug)
 
 
 def make_runtime(flags: Mapping[str, Any] | None = None) -> Runtime:
@@ -50,7 +48,9 @@ def make_runtime(flags: Mapping[str, Any] | None = None) -> Runtime:
     from openheim.runtime import Runtime
 
     chosen = options.current()
-    return Runtime.from_config(chosen.config, settings=flags, safe_mode=chosen.safe_mode, report=_report)
+    return Runtime.from_config(
+        chosen.config, settings=flags, safe_mode=chosen.safe_mode, debug=chosen.debug, report=_report
+    )
 
 
 def _report(line: str) -> None:

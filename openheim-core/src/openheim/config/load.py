@@ -167,11 +167,15 @@ def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
 
 
 def _checked(layers: list[Layer], file: Path) -> LoadedConfig:
+    from openheim.plugins.policy import unknown_keys
+
     values = merge_layers(layers)
     for path, problem in problems(values, SCHEMA):
         where = _place(layers, path)
         raise ConfigError(f"{where}: {shown_path(path)} {problem}", hint="correct that setting")
-    warnings = tuple(warning for layer in layers for warning in _unknown_keys(layer))
+    warnings = tuple(
+        [warning for layer in layers for warning in _unknown_keys(layer)] + unknown_keys(values.get("plugins", {}))
+    )
     return LoadedConfig(Config.from_values(values), file, tuple(layers), warnings)
 
 

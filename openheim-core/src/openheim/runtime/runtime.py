@@ -6,7 +6,6 @@ import logging
 import os
 import uuid
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +102,7 @@ class Runtime:
         *,
         settings: Mapping[str, Any] | None = None,
         safe_mode: bool = False,
+        debug: bool = False,
         tools: Iterable[Tool] = (),
         report: Callable[[str], None] | None = None,
     ) -> Runtime:
@@ -112,6 +112,7 @@ class Runtime:
             path: a config file instead of the user's own.
             settings: settings that win over file and environment.
             safe_mode: use first-party plugins only.
+            debug: log tracebacks of plugins that fail.
             tools, report: as above; ``report`` is told of the settings' warnings too.
 
         Raises:
@@ -125,10 +126,9 @@ class Runtime:
         loaded = load_config(path, flags=settings)
         for warning in loaded.warnings:
             say(f"warning: {warning}")
-        policy = policy_from(loaded.config.plugins, os.environ)
-        if safe_mode:
-            policy = replace(policy, safe_mode=True)
-        return cls(loaded, PluginHost(policy, report=lambda line: say(f"warning: {line}")), tools=tools, report=say)
+        policy = policy_from(loaded.config.plugins, os.environ, safe_mode=safe_mode)
+        host = PluginHost(policy, report=lambda line: say(f"warning: {line}"), debug=debug)
+        return cls(loaded, host, tools=tools, report=say)
 
     # --- sessions ---
 
