@@ -157,6 +157,7 @@ def test_bytes_that_are_not_edited_stay(before: list[bytes], after: list[bytes],
     assert edit is not None
     assert edit.old == old.encode()
     result = edit.applied(data)
+    feeds = new.encode().replace(b"\r\n", b"\n")
     # What stands between the places stands between the replacements.
     position = 0
     end = 0
@@ -165,7 +166,7 @@ def test_bytes_that_are_not_edited_stay(before: list[bytes], after: list[bytes],
         assert result[position : position + len(kept)] == kept
         position += len(kept)
         assert result[position : position + len(replacement)] == replacement
-        assert replacement.replace(b"\r\n", b"\n") == new.encode().replace(b"\r\n", b"\n")
+        assert replacement in (feeds, feeds.replace(b"\n", b"\r\n"))
         position += len(replacement)
         end = place + len(edit.old)
     assert result[position:] == data[end:]
