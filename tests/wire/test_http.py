@@ -20,6 +20,14 @@ pytestmark = pytest.mark.anyio
 SECRET = "sk-test-5f0c3b9d"
 
 
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the environment of the tests says."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
 @pytest.fixture
 async def http() -> AsyncIterator[HttpClient]:
     client = HttpClient(proxy="")
@@ -279,9 +287,15 @@ async def test_nobody_listens_and_no_secret_is_told(http: HttpClient) -> None:
     assert SECRET not in str(err)
 
 
-async def test_a_host_that_does_not_exist(http: HttpClient) -> None:
-    with pytest.raises(ProviderConnectionError, match=r"no connection to http://openheim\.invalid"):
-        await fetch(http, "http://openheim.invalid/")
+async def test_a_host_that_does_not_exist(http: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(
+        ProviderConnectionError, match=r"no connection to http://models\.test: name or service not known"
+    ):
+        await fetch(http, "http://models.test/")
 
 
 @pytest.mark.parametrize(
@@ -369,38 +383,57 @@ async def test_https_asks_the_proxy_for_a_tunnel() -> None:
         assert (proxy.requests[0].method, proxy.requests[0].path) == ("CONNECT", "models.test:443")
 
 
+@pytest.fixture
+def names_are_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every name stands for 127.0.0.1."""
+
+    def resolve(_: object, port: int, *__: object, **___: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+
+
 @pytest.mark.parametrize(
-    ("exceptions", "url", "exempt"),
+    ("exceptions", "host", "exempt"),
     [
-        ("models.test", "http://models.test/", True),
-        ("models.test", "http://eu.models.test/", True),
-        (".models.test", "http://eu.models.test/", True),
-        ("*.models.test", "http://eu.models.test/", True),
-        ("models.test", "http://mymodels.test/", False),
-        ("other.test, MODELS.test", "http://models.test/", True),
-        ("models.test:8080", "http://models.test/", False),
-        ("models.test:80", "http://models.test/", True),
-        ("10.0.0.0/8", "http://10.1.2.3/", True),
-        ("10.0.0.0/8", "http://11.1.2.3/", False),
-        ("::1", "http://[::1]/", True),
-        ("[::1]", "http://[::1]/", True),
-        ("*", "http://models.test/", True),
-        ("", "http://models.test/", False),
+        ("models.test", "models.test", True),
+        ("models.test", "eu.models.test", True),
+        ("models.test", "MODELS.test", True),
+        (".models.test", "eu.models.test", True),
+        ("*.models.test", "eu.models.test", True),
+        ("models.test", "mymodels.test", False),
+        ("other.test, MODELS.test", "models.test", True),
+        ("models.test:PORT", "models.test", True),
+        ("models.test:1", "models.test", False),
+        ("127.0.0.0/8", "127.0.0.1", True),
+        ("10.0.0.0/8", "127.0.0.1", False),
+        ("10.0.0.0/8", "models.test", False),
+        ("127.0.0.1", "127.0.0.1", True),
+        ("*", "models.test", True),
+        ("", "models.test", False),
     ],
 )
+@pytest.mark.usefixtures("names_are_local")
 async def test_hosts_that_need_no_proxy(
-    monkeypatch: pytest.MonkeyPatch, exceptions: str, url: str, exempt: bool
+    monkeypatch: pytest.MonkeyPatch, exceptions: str, host: str, exempt: bool
 ) -> None:
-    """Nobody answers for these hosts: what is seen is whether the proxy was asked."""
-    monkeypatch.setenv("NO_PROXY", exceptions)
-    async with ScriptedServer(default=raw(b"")) as proxy:
+    async with ScriptedServer(default=raw(b"")) as direct, ScriptedServer(default=raw(b"")) as proxy:
+        monkeypatch.setenv("NO_PROXY", exceptions.replace("PORT", str(direct.port)))
         client = HttpClient(proxy=proxy.url)
-        try:
-            await fetch(client, url, timeout_secs=0.5)
-        except (ProviderConnectionError, ProviderTimeoutError):
-            assert exempt
-        assert bool(proxy.requests) is not exempt
+        await fetch(client, f"http://{host}:{direct.port}/")
         await client.aclose()
+        assert (len(direct.requests), len(proxy.requests)) == ((1, 0) if exempt else (0, 1))
+
+
+@pytest.mark.parametrize("exceptions", ["::1", "[::1]"])
+async def test_an_ipv6_host_that_needs_no_proxy(monkeypatch: pytest.MonkeyPatch, exceptions: str) -> None:
+    monkeypatch.setenv("NO_PROXY", exceptions)
+    async with ScriptedServer() as proxy:
+        client = HttpClient(proxy=proxy.url)
+        with pytest.raises(ProviderConnectionError):
+            await fetch(client, f"http://[::1]:{unused_port()}/")
+        await client.aclose()
+        assert proxy.connections == 0
 
 
 @pytest.mark.parametrize("proxy", [f"gopher://user:{SECRET}@host", "http://", f"http://{SECRET}@host:port"])
