@@ -76,6 +76,8 @@ class Registry:
         self._manager = pluggy.PluginManager("openheim")
         self._manager.add_hookspecs(hookspecs)
         self._registered: dict[Candidate, Any] = {}
+        #: Hooks that have come back in good time once.
+        self._proved: set[tuple[Candidate, str]] = set()
         for rivals in catalogue.groups():
             if all(policy.reason_disabled(candidate) for candidate in rivals):
                 self._manager.set_blocked(rivals[0].label)
@@ -126,8 +128,14 @@ class Registry:
             if found.plugin is not own and not _wraps_for_all(found)
         ]
         candidate = loaded.candidate
+        caller = self._manager.subset_hook_caller(hook, others)
+        if (candidate, hook) in self._proved:
+            # Watching takes a thread, and some hooks are called for every session.
+            return caller(**arguments)
         with supervised(f"Plugin {candidate.label} ({candidate.origin}) is running {hook}"):
-            return self._manager.subset_hook_caller(hook, others)(**arguments)
+            returned = caller(**arguments)
+        self._proved.add((candidate, hook))
+        return returned
 
     def _caller(self, hook: str) -> pluggy.HookCaller:
         caller: pluggy.HookCaller = getattr(self._manager.hook, hook)

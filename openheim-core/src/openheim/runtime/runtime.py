@@ -86,6 +86,7 @@ class Runtime:
         self._toolbox: Toolbox | None = None
         self._http: HttpClient | None = None
         self._providers: dict[str, tuple[Provider, Any]] = {}
+        self._gate_settings: dict[str, Any] = {}
         self._secrets: set[str] = set()
         self._identity: tuple[tuple[int, int] | None, str] | None = None
         self._observers: list[tuple[str, Callable[..., object]]] | None = None
@@ -313,9 +314,10 @@ class Runtime:
     def _gate(self, gate: str | Gate) -> Gate:
         if not isinstance(gate, str):
             return gate
-        table = self.loaded.config.gates.get(gate, {})
-        settings = self.host.validate_settings("gates", gate, table, where=f"[gates.{gate}]")
-        return self.host.create_gate(gate, settings)
+        if gate not in self._gate_settings:
+            table = self.loaded.config.gates.get(gate, {})
+            self._gate_settings[gate] = self.host.validate_settings("gates", gate, table, where=f"[gates.{gate}]")
+        return self.host.create_gate(gate, self._gate_settings[gate])
 
     def identity(self) -> str:
         """The text of ``system.md``, read again when the file has changed."""
