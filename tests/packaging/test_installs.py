@@ -5,6 +5,7 @@ What is installed is run in a directory of its own, so that nothing of the check
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -166,9 +167,18 @@ def test_the_core_and_one_plugin(plugin: Path, installation: Installation, wheel
 
 
 def contract_suites(plugin: Path) -> list[str]:
-    wanted = f'plugin = "{import_name(plugin)}.plugin"'
-    files = sorted((CHECKOUT / "tests").rglob("test_*.py"))
-    return [str(file.relative_to(CHECKOUT)) for file in files if wanted in file.read_text(encoding="utf-8")]
+    """Tests to run: the classes that say ``plugin = "…"`` and name this one, and those that inherit from them."""
+    wanted = f"plugin = '{import_name(plugin)}.plugin'"
+    suites: list[str] = []
+    for file in sorted((CHECKOUT / "tests").rglob("test_*.py")):
+        names: list[str] = []
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and (
+                wanted in map(ast.unparse, node.body) or any(ast.unparse(base) in names for base in node.bases)
+            ):
+                names.append(node.name)
+        suites += [f"{file.relative_to(CHECKOUT)}::{name}" for name in names]
+    return suites
 
 
 def tools_for_tests() -> list[str]:
