@@ -34,6 +34,12 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session")
+def long_counts() -> bool:
+    """Whether tests marked ``slow`` repeat as often as they can, instead of as often as a suite has time for."""
+    return os.environ.get("LONG_COUNTS", "") not in ("", "0")
+
+
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh ``OPENHEIM_HOME``, which is returned, and nothing of the caller's settings or keys."""

@@ -28,7 +28,7 @@ def read_toml(path: Path) -> dict[str, Any] | None:
     import tomllib
 
     try:
-        return tomllib.loads(raw.decode())
+        return tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as err:
         line = raw[: err.start].count(b"\n") + 1
         raise ConfigError(f"{path}, line {line}: not UTF-8", hint="save the file as UTF-8") from err
