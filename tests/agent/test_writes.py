@@ -44,13 +44,9 @@ async def _interleaved(rounds: int, seed: int) -> None:
     assert counters == expected
 
 
-async def test_writes_to_one_path_keep_call_order() -> None:
-    await _interleaved(50, seed=1)
-
-
 @pytest.mark.slow
-async def test_a_thousand_random_interleavings_lose_no_update() -> None:
-    await _interleaved(1000, seed=2)
+async def test_random_interleavings_lose_no_update(long_counts: bool) -> None:
+    await _interleaved(1000 if long_counts else 100, seed=2)
 
 
 async def test_writes_to_different_paths_run_concurrently() -> None:
