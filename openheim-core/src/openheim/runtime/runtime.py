@@ -7,7 +7,7 @@ import os
 import uuid
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -25,13 +25,16 @@ from openheim.messages import ToolUseBlock
 from openheim.permissions import PermissionPolicy, parse_rule
 from openheim.prompt import read_identity
 from openheim.retry import RetryPolicy
+from openheim.runtime.background import BackgroundTask
 from openheim.runtime.session import ModelBinding, Session, SessionOptions
 from openheim.store import HistoryStore, SessionMeta
 from openheim.tools import ToolsContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
     from types import TracebackType
+
+    from anyio.abc import TaskGroup
 
     from openheim.agent.steps import Steps
     from openheim.config.load import LoadedConfig
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     from openheim.tools import Tool
 
 __all__ = ("Runtime",)
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +99,7 @@ class Runtime:
         self._wake: anyio.Event | None = None
         self._flushed = anyio.Event()
         self._exit = AsyncExitStack()
+        self._group: TaskGroup | None = None
         self._closing = False
 
     @classmethod
@@ -350,7 +356,7 @@ class Runtime:
     # --- life ---
 
     async def __aenter__(self) -> Runtime:
-        group = await self._exit.enter_async_context(anyio.create_task_group())
+        self._group = group = await self._exit.enter_async_context(anyio.create_task_group())
         self._wake = anyio.Event()
         self._flushed = anyio.Event()
         group.start_soon(self._flush_dirty)
@@ -385,6 +391,18 @@ class Runtime:
                     _log.warning("provider %s failed to close: %s: %s", name, type(err).__name__, err)
         if self._http is not None:
             await self._http.aclose()
+
+    def start_task(self, call: Callable[..., Awaitable[T]], *arguments: Any) -> BackgroundTask[T]:
+        """Starts a call that lives as long as the runtime does, or as it takes.
+
+        Raises:
+            RuntimeError: the runtime was not entered, or is closing.
+        """
+        if self._group is None or self._closing:
+            raise RuntimeError("the runtime is not open: use it as an async context manager")
+        task: BackgroundTask[T] = BackgroundTask()
+        self._group.start_soon(task.run, call, arguments)
+        return task
 
     def flush_later(self, session: Session) -> None:
         """Has the session's files made durable soon, off the event loop."""

@@ -19,12 +19,12 @@ from openheim.runtime.transcript import Transcript
 from openheim.store.meta import title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
     from typing import Literal
 
     from openheim.agent.loop import TurnOutcome
     from openheim.agent.toolbox import Toolbox
-    from openheim.events import Delta, PermissionAsked
+    from openheim.events import Delta, Event, PermissionAsked
     from openheim.files import Files
     from openheim.gates import Gate
     from openheim.messages import Block, Message, ToolUseBlock
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from openheim.providers import Provider, ToolSpec
     from openheim.runtime.runtime import Runtime
     from openheim.store import SessionMeta
+
+#: Events that :meth:`Session.prompt` holds for whoever iterates over it; deltas that wait are joined.
+ITERATOR_CAPACITY = 65_536
 
 __all__ = ("ModelBinding", "Session", "SessionOptions", "Snapshot")
 
@@ -154,7 +157,24 @@ class Session:
         """Answers a permission question. False if somebody else was first."""
         return self.asks.answer(ask_id, decision, by=by)
 
-    async def prompt(self, content: str | Sequence[Block]) -> TurnOutcome:
+    async def prompt(self, content: str | Sequence[Block]) -> AsyncGenerator[Event, None]:
+        """Runs one turn and yields its events as they come; :class:`~openheim.events.TurnFinished` is the last.
+
+        Leaving the loop early cancels the turn; ``contextlib.aclosing`` has that happen at once. Arguments and errors as in :meth:`run`, whose result the last event tells.
+        """
+        watching = self.stream.subscribe(capacity=ITERATOR_CAPACITY)
+        turn = self._runtime.start_task(self.run, content)
+        turn.when_done(watching.close)
+        try:
+            async for event in watching:
+                yield event
+            turn.result()
+        finally:
+            watching.close()
+            if not turn.done:
+                self.cancel()
+
+    async def run(self, content: str | Sequence[Block]) -> TurnOutcome:
         """Runs one turn: adds the user's message, then calls model and tools until the model is done.
 
         Args:
