@@ -114,6 +114,8 @@ class Session:
             options.gate, allow=options.allow, deny=options.deny, ask=self._ask_person if options.attended else None
         )
         self._loop: TurnLoop | None = None
+        #: What a person should know about the state in which the session was loaded, one line each.
+        self.warnings: tuple[str, ...] = ()
         self._meta_is_stored = bool(messages)
 
     def __repr__(self) -> str:
@@ -160,7 +162,8 @@ class Session:
     async def prompt(self, content: str | Sequence[Block]) -> AsyncGenerator[Event, None]:
         """Runs one turn and yields its events as they come; :class:`~openheim.events.TurnFinished` is the last.
 
-        Leaving the loop early cancels the turn; ``contextlib.aclosing`` has that happen at once. Arguments and errors as in :meth:`run`, whose result the last event tells.
+        Leaving the loop early cancels the turn; ``contextlib.aclosing`` has that happen at once. Arguments and errors
+        as in :meth:`run`, whose result the last event tells.
         """
         watching = self.stream.subscribe(capacity=ITERATOR_CAPACITY)
         turn = self._runtime.start_task(self.run, content)
@@ -184,13 +187,14 @@ class Session:
             How the turn ended. A failure of the provider is in its ``error``; watchers have seen all of it as events.
 
         Raises:
-            SessionBusyError: a turn is running already.
+            SessionBusyError: a turn is running already, here or in another object of the same session.
             StorageError: the message could not be stored; nothing was sent.
         """
         if self._loop is not None:
             raise SessionBusyError(
                 "a turn of this session is running", session_id=self.id, hint="wait for its end, or cancel it"
             )
+        self._runtime.activate(self)
         transcript = self._transcript
         self._loop = loop = TurnLoop(
             self._loop_settings(), transcript, publish=self.stream.publish, decide=self._decide, ask=self._ask_question
