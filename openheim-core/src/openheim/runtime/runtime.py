@@ -23,6 +23,7 @@ from openheim.gates import GateSession
 from openheim.http import HttpClient
 from openheim.messages import ToolUseBlock
 from openheim.permissions import PermissionPolicy, parse_rule
+from openheim.permissions.modes import known_mode
 from openheim.prompt import read_identity
 from openheim.retry import RetryPolicy
 from openheim.runtime.background import BackgroundTask
@@ -109,7 +110,7 @@ class Runtime:
     @classmethod
     def from_config(
         cls,
-        path: str | None = None,
+        path: str | bool | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
         safe_mode: bool = False,
@@ -120,7 +121,7 @@ class Runtime:
         """A runtime from the user's config file and environment, with the installed plugins.
 
         Args:
-            path: a config file instead of the user's own.
+            path: a config file instead of the user's own; False for neither file nor environment.
             settings: settings that win over file and environment.
             safe_mode: use first-party plugins only.
             debug: log tracebacks of plugins that fail.
@@ -134,7 +135,10 @@ class Runtime:
         from openheim.plugins.policy import policy_from
 
         say = report or _log.warning
-        loaded = load_config(path, flags=settings)
+        if path is False:
+            loaded = load_config(os.devnull, flags=settings, environment={})
+        else:
+            loaded = load_config(path if isinstance(path, str) else None, flags=settings)
         for warning in loaded.warnings:
             say(f"warning: {warning}")
         policy = policy_from(loaded.config.plugins, os.environ, safe_mode=safe_mode)
@@ -150,6 +154,7 @@ class Runtime:
         provider: str | Provider | None = None,
         model: str | None = None,
         mode: str | None = None,
+        skills: Sequence[str] = (),
         gate: str | Gate | None = None,
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
@@ -163,6 +168,7 @@ class Runtime:
             provider: the name of an entry, or a provider object.
             model: one of the provider's models; its default if None.
             mode: see ``docs/reference/permissions.md``.
+            skills: names of skills, beside the default ones.
             gate: the name of a gate, or a gate object.
             allow, deny: permission rules, beside those of the settings.
             attended: whether a watcher will answer questions.
@@ -180,7 +186,8 @@ class Runtime:
             id=str(uuid.uuid4()),
             created_at=now,
             updated_at=now,
-            mode=_known_mode(mode if mode is not None else self.loaded.config.permissions.mode),
+            mode=known_mode(mode if mode is not None else self.loaded.config.permissions.mode),
+            skills=list(skills),
         )
         options = self._options(gate, allow, deny, attended, max_iterations)
         return self._admit(self._session(meta, (), directory, binding, options))
@@ -221,7 +228,7 @@ class Runtime:
             binding = self._stored_binding(meta, warnings)
         else:
             binding = self.bind(provider, model)
-        meta.mode = _known_mode(mode if mode is not None else resolve_mode(meta.mode) or "default")
+        meta.mode = known_mode(mode if mode is not None else resolve_mode(meta.mode) or "default")
         options = self._options(gate, allow, deny, attended, max_iterations)
         session = self._session(meta, stored.messages, directory, binding, options)
         session.warnings = tuple(warnings)
@@ -342,7 +349,7 @@ class Runtime:
             allow=tuple(map(parse_rule, config.permissions.allow)),
             deny=tuple(map(parse_rule, config.permissions.deny)),
         )
-        session = GateSession("", _known_mode(mode or config.permissions.mode), files.cwd)
+        session = GateSession("", known_mode(mode or config.permissions.mode), files.cwd)
 
         async def nobody(block: ToolUseBlock, question: str) -> bool:
             return False
@@ -549,15 +556,6 @@ def _run_all(calls: Sequence[Callable[[], None]]) -> list[OpenheimError]:
         except OpenheimError as err:
             problems.append(err)
     return problems
-
-
-def _known_mode(name: str) -> str:
-    mode = resolve_mode(name)
-    if mode is None:
-        raise ConfigError(
-            f"unknown mode {name!r}", hint="choose one of default, plan, acceptEdits, bypassPermissions, dontAsk"
-        )
-    return mode
 
 
 def _current_directory() -> Path:
