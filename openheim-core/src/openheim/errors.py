@@ -5,6 +5,7 @@
     OpenheimError                     kind, message, hint, retryable
     ├── UsageError                    a command or call was put wrongly
     ├── ConfigError                   a setting is missing, wrong or unsafe
+    │   └── SkillNotFoundError        no skill of that name
     ├── PluginError
     │   ├── PluginNotFoundError       nothing installed offers that name
     │   ├── PluginConflictError       two distributions offer that name
@@ -77,6 +78,7 @@ __all__ = (
     "SessionError",
     "SessionLockedError",
     "SessionNotFoundError",
+    "SkillNotFoundError",
     "StorageError",
     "ToolError",
     "UnknownFinishError",
@@ -115,6 +117,10 @@ class UsageError(OpenheimError):
 
 class ConfigError(OpenheimError):
     kind = "config"
+
+
+class SkillNotFoundError(ConfigError):
+    pass
 
 
 class PluginError(OpenheimError):

@@ -22,6 +22,7 @@ _CORE_KEYS = (
     "kind",
     "api_base",
     "api_key",
+    "key_variable",
     "default_model",
     "models",
     "timeout_secs",
@@ -47,6 +48,7 @@ class ProviderSettings:
         thinking: ``off``, ``adaptive``, a budget or an effort, or None for the plugin's default.
         options: the plugin's own ``Settings`` with the entry's other keys.
         make_options: makes them from defaults when they are first asked for, where the entry has no other keys.
+        key_variable: the variable in which the key is looked for, or ``""``; for errors about the key.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class ProviderSettings:
         thinking: str | int | None = None,
         options: Any = None,
         make_options: Callable[[], Any] | None = None,
+        key_variable: str = "",
     ) -> None:
         self.name = name
         self.kind = kind
@@ -74,6 +77,7 @@ class ProviderSettings:
         self.max_tokens = max_tokens
         self.context_window = context_window
         self.thinking = thinking
+        self.key_variable = key_variable
         #: Whether the entry has keys of the plugin's own. Where it has none, a plugin that knows its defaults need not
         #: ask for ``options``, which takes importing pydantic.
         self.has_own_options = options is not None

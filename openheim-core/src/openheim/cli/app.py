@@ -16,6 +16,8 @@ __all__ = ("COMMANDS", "run_command")
 COMMANDS = {
     "run": ("openheim.cli.run", "Answer one prompt and exit."),
     "init": ("openheim.cli.init", "Write a commented config file."),
+    "config": ("openheim.cli.config", "Show, check and change settings."),
+    "skills": ("openheim.cli.skills", "List skills."),
     "plugins": ("openheim.cli.plugins", "List, check and switch plugins."),
     "tools": ("openheim.cli.tools", "List tools, or call one without a model."),
     "models": ("openheim.cli.models", "List the models that the settings allow."),

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 __all__ = ("make_host", "make_runtime", "read_settings")
 
 
-def read_settings(flags: Mapping[str, Any] | None = None) -> LoadedConfig:
+def read_settings(flags: Mapping[str, Any] | None = None, *, trust: bool | None = None) -> LoadedConfig:
     """The settings, after their warnings were shown; raises :class:`~openheim.errors.ConfigError`."""
     from openheim.config.load import load_config
 
     _set_up_logging()
-    loaded = load_config(options.current().config, flags=flags)
+    loaded = load_config(options.current().config, flags=flags, trust=trust)
     for text in loaded.warnings:
         warn(text)
+    for text in loaded.notices:
+        _report(text)
     return loaded
 
 

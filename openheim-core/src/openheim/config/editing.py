@@ -50,14 +50,15 @@ def edit_config(
     import tomlkit
 
     old = _read(target)
-    text, line_end = _with_plain_line_ends(old or "")
+    mark = "\ufeff" if old is not None and old.startswith("\ufeff") else ""
+    text, line_end = _with_plain_line_ends((old or "").removeprefix(mark))
     document = tomlkit.parse(text)
     change(document)
     new = tomlkit.dumps(document)
     if new == text:
         return False
     _check(path, before or {}, new, document.unwrap(), only)
-    new = new.replace("\n", line_end)
+    new = mark + new.replace("\n", line_end)
     if _read(target) != old:
         raise ConfigError(f"{path} was changed by somebody else at the same time", hint="try again")
     try:

@@ -1,38 +1,30 @@
 """From files, environment and flags to one :class:`~openheim.config.models.Config`.
 
-Values come in layers; a later layer wins key by key, tables are merged, everything else is replaced. A layer is a
-nested dictionary with a name, so further layers (a project's file, a managed policy) are further entries of one list.
+The layers, each winning over the ones before: the user's file, the project's file and its local one (once the folder is
+trusted), the environment, flags, the managed policy. :mod:`openheim.config.layers` says how they are put together.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from openheim._jsonschema import problems, shown_path
+from openheim.config.checks import check_layers
+from openheim.config.environment import environment_layer
+from openheim.config.findings import Finding, SettingError
+from openheim.config.layers import Layer, Origin, lookup, merge_layers, origin_of
 from openheim.config.models import Config
-from openheim.config.paths import config_file, home_dir
-from openheim.config.schema import SCHEMA
+from openheim.config.paths import config_file, home_dir, policy_files, trust_file
+from openheim.config.project import Project, find_project, may_set
 from openheim.config.toml import read_toml
-from openheim.errors import ConfigError
+from openheim.errors import ConfigError, StorageError
 
-__all__ = ("Layer", "LoadedConfig", "environment_layer", "load_config", "merge_layers")
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-#: Variables that are no settings of the config file.
-_NO_SETTINGS = frozenset(("HOME", "LOG", "PLUGINS", "PLUGINS_DISABLE", "TRACE_PLUGINS", "POLICY_FILE", "RELEASE"))
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """Settings from one source. ``name`` says which: ``user``, ``environment``, ``flags``."""
-
-    name: str
-    values: Mapping[str, Any]
-    file: Path | None = None
+__all__ = ("Examination", "Layer", "LoadedConfig", "environment_layer", "examine_config", "load_config", "merge_layers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +33,54 @@ class LoadedConfig:
 
     Args:
         file: the user's config file, whether it exists or not.
-        warnings: one line each, for a person.
+        layers: where they come from; a later one wins.
+        findings: what is worth a warning. ``warnings`` has the same as one line each, for a person.
+        notices: what is worth saying and no fault, one line each.
+        project: the folder with settings of its own that the working directory belongs to, if there is one.
     """
 
     config: Config
     file: Path
     layers: tuple[Layer, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+    findings: tuple[Finding, ...] = ()
+    notices: tuple[str, ...] = ()
+    project: Project | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(map(str, self.findings))
 
     @property
     def data_dir(self) -> Path:
         """Where history, skills and memory are kept."""
         named = self.config.data_dir
         return Path(named).expanduser().absolute() if named else home_dir()
+
+    @property
+    def managed(self) -> Mapping[str, Any]:
+        """What the managed policy sets, as nested tables; nothing may override it."""
+        return merge_layers([layer for layer in self.layers if layer.name == "policy"])
+
+    def is_managed(self, *path: str) -> bool:
+        """Whether the managed policy sets this, as in ``is_managed("permissions", "mode")``."""
+        try:
+            lookup(self.managed, path)
+        except KeyError:
+            return False
+        return True
+
+    def origin(self, *path: str) -> Origin:
+        """Which layer a value comes from, with file and line."""
+        return origin_of(self.layers, path)
+
+    def trusts(self, cwd: Path) -> bool:
+        """Whether the project that ``cwd`` belongs to is trusted, so that what it brings may take effect."""
+        folder = find_project(cwd)
+        if folder is None:
+            return False
+        if self.project is not None and self.project.folder == folder:
+            return self.project.trusted is True
+        return _stored_trust(folder, []) is True
 
     def work_dir(self, cwd: Path) -> Path:
         """The boundary of a session in ``cwd``: the configured one, else ``cwd`` itself; links resolved.
@@ -75,143 +102,159 @@ class LoadedConfig:
         return resolved
 
 
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """All that can be said of the settings. ``loaded`` is None if there are errors."""
+
+    values: Mapping[str, Any] = field(repr=False)
+    errors: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+    loaded: LoadedConfig | None
+
+
 def load_config(
     path: str | None = None,
     *,
     flags: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
+    cwd: Path | str | None = None,
+    trust: bool | None = None,
 ) -> LoadedConfig:
     """Reads and checks the settings.
 
     Args:
         path: a config file to read instead of the user's own; it must exist.
-        flags: settings from the command line or the embedding program; they win over all.
+        flags: settings from the command line or the embedding program; only a managed policy wins over them.
         environment: variables to read, by default the process's.
+        cwd: the working directory, whose project may have settings too; by default the process's.
+        trust: whether to trust that project, this once; None for what is stored.
 
     Raises:
-        ConfigError: a file cannot be read, or a value is wrong; the message names file, line and key.
+        SettingError: a file cannot be read, or a value is wrong; the message names file, line and key. It is a
+            ``ConfigError``.
     """
+    found = examine_config(path, flags=flags, environment=environment, cwd=cwd, trust=trust)
+    if found.loaded is None:
+        raise SettingError(found.errors[0])
+    return found.loaded
+
+
+def examine_config(
+    path: str | None = None,
+    *,
+    flags: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | str | None = None,
+    trust: bool | None = None,
+    replaced: Mapping[Path, Mapping[str, Any]] | None = None,
+) -> Examination:
+    """As :func:`load_config`, with all errors instead of the first.
+
+    Args:
+        replaced: contents to take for files, instead of what they hold.
+
+    Raises:
+        ConfigError: the file named is not there.
+    """
+    reading = _Reading(replaced or {})
     file = config_file(path)
-    values = read_toml(file)
-    if values is None and path is not None:
-        raise ConfigError(f"there is no config file {file}", hint="check the path, or run openheim init")
-    layers = [Layer("user", values or {}, file)]
-    layers.append(environment_layer(os.environ if environment is None else environment))
+    own = [Layer("user", reading.file(file, required=path is not None) or {}, file)]
+    over = [environment_layer(os.environ if environment is None else environment)]
     if flags:
-        layers.append(Layer("flags", flags))
-    return _checked(layers, file)
+        over.append(Layer("flags", flags))
+    for policy, required in policy_files():
+        # One that is named must be there: a policy that is missed by a slip would be worse than an error.
+        values = reading.file(policy, required=required)
+        if values is not None:
+            over.append(Layer("policy", values, policy))
+    project = _project(cwd, trust, reading)
+    layers = own + (_project_layers(project, own + over, reading) if project is not None else []) + over
+    values, errors, warnings = check_layers(layers)
+    errors = reading.errors + errors
+    findings = tuple(reading.warnings + warnings)
+    loaded = None
+    if not errors:
+        config = Config.from_values(values)
+        loaded = LoadedConfig(config, file, tuple(layers), findings, tuple(reading.notices), project)
+    return Examination(values, tuple(errors), findings, loaded)
 
 
-def environment_layer(environment: Mapping[str, str]) -> Layer:
-    """Settings from ``OPENHEIM_<KEY>`` and ``OPENHEIM_<SECTION>__<KEY>``; names are lower-cased.
+class _Reading:
+    """Reads files and gathers what is to be said about them."""
 
-    A value that reads as a TOML number, boolean, array or table is taken as such, unless the setting is a text.
-    """
-    values: dict[str, Any] = {}
-    for variable, text in sorted(environment.items()):
-        name = variable.removeprefix("OPENHEIM_")
-        if name == variable or name in _NO_SETTINGS or not text:
-            continue
-        *sections, key = name.lower().split("__")
-        table = values
-        for section in sections:
-            table = table.setdefault(section, {})
-            if not isinstance(table, dict):
-                break
-        else:
-            table[key] = _setting(text, _schema_at([*sections, key]))
-    return Layer("environment", values)
+    def __init__(self, replaced: Mapping[Path, Mapping[str, Any]]) -> None:
+        self.replaced = replaced
+        self.errors: list[Finding] = []
+        self.warnings: list[Finding] = []
+        self.notices: list[str] = []
 
-
-def _setting(text: str, schema: Mapping[str, Any] | None) -> Any:
-    if schema is not None and schema.get("type") == "string":
-        return text
-    if text in ("true", "false") or text[:1] in "[{+-0123456789":
-        import tomllib
-
+    def file(self, path: Path, *, required: bool = False) -> Mapping[str, Any] | None:
+        if path in self.replaced:
+            return self.replaced[path]
         try:
-            return tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            pass
-    return text
+            values = read_toml(path)
+        except SettingError as err:
+            self.errors.append(err.finding)
+            return {}
+        if values is None and required:
+            raise ConfigError(f"there is no config file {path}", hint="check the path, or run openheim init")
+        return values
 
 
-def _schema_at(path: Sequence[str]) -> dict[str, Any] | None:
-    """The schema of the setting at ``path``, or None if it is not known."""
-    schema = SCHEMA
-    for part in path:
-        inner = schema.get("properties", {}).get(part) or schema.get("additionalProperties")
-        if not isinstance(inner, dict):
-            return None
-        schema = inner
-    return schema
+def _project(cwd: Path | str | None, trust: bool | None, reading: _Reading) -> Project | None:
+    try:
+        folder = find_project(Path(cwd) if cwd is not None else Path(os.getcwd()))
+    except OSError:
+        return None
+    if folder is None:
+        return None
+    if trust is not None:
+        return Project(folder, trust)
+    trusted = _stored_trust(folder, reading.warnings)
+    project = Project(folder, trusted)
+    if not trusted and project.brings():
+        reading.notices.append(
+            f"the settings and skills in {folder / '.openheim'} are ignored, since that folder is not trusted "
+            f"(openheim config trust {folder}, or --trust for one run)"
+        )
+    return project
 
 
-def merge_layers(layers: Sequence[Layer]) -> dict[str, Any]:
-    """The values of all layers, the last one winning."""
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        _merge(merged, layer.values)
-    return merged
+def _stored_trust(folder: Path, warnings: list[Finding]) -> bool | None:
+    from openheim.config.trust import TrustStore
+
+    try:
+        return TrustStore(trust_file()).decision(folder)
+    except StorageError as err:
+        warnings.append(Finding(err.message, hint=err.hint))
+        return None
 
 
-def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
-    for key, value in values.items():
-        known = into.get(key)
-        if isinstance(value, Mapping):
-            if not isinstance(known, dict):
-                known = into[key] = {}
-            _merge(known, value)
-        else:
-            into[key] = value
+def _project_layers(project: Project, users: Sequence[Layer], reading: _Reading) -> list[Layer]:
+    if not project.trusted:
+        return []
+    layers = []
+    theirs = merge_layers(users)
+    for name, file in (("project", project.config), ("local", project.local_config)):
+        # A pipe, say, would be waited for.
+        if not file.is_file() and file not in reading.replaced:
+            continue
+        allowed, refused = may_set(reading.file(file) or {}, theirs)
+        layers.append(Layer(name, allowed, file))
+        for one in refused:
+            reading.warnings.append(_refusal(file, one.path, one.reason))
+    return layers
 
 
-def _checked(layers: list[Layer], file: Path) -> LoadedConfig:
-    from openheim.plugins.policy import unknown_keys
+def _refusal(file: Path, path: Sequence[str], reason: str) -> Finding:
+    from openheim.config.keys import shown_key
+    from openheim.config.lines import line_of
 
-    values = merge_layers(layers)
-    for path, problem in problems(values, SCHEMA):
-        where = _place(layers, path)
-        raise ConfigError(f"{where}: {shown_path(path)} {problem}", hint="correct that setting")
-    warnings = tuple(
-        [warning for layer in layers for warning in _unknown_keys(layer)] + unknown_keys(values.get("plugins", {}))
+    key = shown_key(path)
+    return Finding(
+        f"{key} cannot be set by a project and is ignored: {reason}",
+        key=key,
+        file=file,
+        line=line_of(file, path),
+        hint="set it in your own config.toml",
     )
-    return LoadedConfig(Config.from_values(values), file, tuple(layers), warnings)
-
-
-def _place(layers: Sequence[Layer], path: Sequence[str | int]) -> str:
-    """Where the value at ``path`` comes from: a file and line, a variable, or a layer's name."""
-    keys = [part for part in path if isinstance(part, str)]
-    for layer in reversed(layers):
-        node: Any = layer.values
-        for key in keys:
-            if not isinstance(node, Mapping) or key not in node:
-                break
-            node = node[key]
-        else:
-            if layer.file is not None:
-                from openheim.config.lines import line_of
-
-                line = line_of(layer.file, keys)
-                return f"{layer.file}, line {line}" if line else str(layer.file)
-            if layer.name == "environment":
-                return f"OPENHEIM_{'__'.join(keys).upper()}"
-            return f"the {layer.name}"
-    return "the config"
-
-
-def _unknown_keys(layer: Layer) -> Iterator[str]:
-    def unknown(schema: Mapping[str, Any], values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-        known = schema.get("properties")
-        if known is None:
-            return
-        for key, value in values.items():
-            here = (*path, key)
-            if key not in known:
-                close = get_close_matches(key, list(known), 1)
-                meant = f"; did you mean {close[0]}?" if close else ""
-                yield f"{_place([layer], here)}: unknown setting {'.'.join(here)} is ignored{meant}"
-            elif isinstance(value, Mapping):
-                yield from unknown(known[key], value, here)
-
-    return unknown(SCHEMA, layer.values, ())

@@ -1,4 +1,7 @@
-"""The settings in force, with types. :mod:`openheim.config.schema` says what they mean."""
+"""The settings in force, with types. :mod:`openheim.config.schema` says what they mean.
+
+What may hold a secret is not part of any ``repr``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,19 @@ from openheim.config.schema import MODE_ALIASES, MODES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("Config", "HttpSection", "PermissionsSection", "PriceSection", "ProviderEntry", "resolve_mode")
+__all__ = (
+    "Config",
+    "ContextSection",
+    "HttpSection",
+    "McpServerEntry",
+    "MemorySection",
+    "PermissionsSection",
+    "PriceSection",
+    "ProviderEntry",
+    "SessionsSection",
+    "TuiSection",
+    "resolve_mode",
+)
 
 Section = TypeVar("Section")
 
@@ -31,14 +46,18 @@ class PriceSection:
 
 @dataclass(slots=True)
 class ProviderEntry:
-    """One ``[providers.NAME]`` table. ``options`` are the keys that belong to the plugin."""
+    """One ``[providers.NAME]`` table. ``options`` are the keys that belong to the plugin.
+
+    ``api_key`` is the key, or a table with one key of ``env``, ``file`` and ``keyring``;
+    :func:`openheim.config.secrets.find_key` reads it.
+    """
 
     kind: str | None = None
-    api_base: str | None = None
+    api_base: str | None = field(default=None, repr=False)
     default_model: str | None = None
     models: tuple[str, ...] = ()
     env_var: str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | Mapping[str, str] | None = field(default=None, repr=False)
     api_key_file: str | None = None
     timeout_secs: float = 120
     max_tokens: int | None = None
@@ -50,8 +69,20 @@ class ProviderEntry:
 
 
 @dataclass(slots=True)
+class McpServerEntry:
+    """One ``[mcp_servers.NAME]`` table: ``command`` with ``args`` and ``env``, or ``url`` with ``headers``."""
+
+    command: str | None = None
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    url: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tool_timeout_secs: float = 600
+
+
+@dataclass(slots=True)
 class HttpSection:
-    proxy: str | None = None
+    proxy: str | None = field(default=None, repr=False)
     ca_file: str | None = None
 
 
@@ -64,6 +95,31 @@ class PermissionsSection:
 
 
 @dataclass(slots=True)
+class ContextSection:
+    strategy: str = "trim"
+    reserve_tokens: int | None = None
+
+
+@dataclass(slots=True)
+class SessionsSection:
+    max_live: int = 512
+    idle_secs: float = 604_800
+
+
+@dataclass(slots=True)
+class MemorySection:
+    embedding_provider: str | None = None
+    embedding_model: str | None = None
+    db_path: str | None = None
+    top_k: int = 5
+
+
+@dataclass(slots=True)
+class TuiSection:
+    theme_color: str = "gray"
+
+
+@dataclass(slots=True)
 class Config:
     default_provider: str | None = None
     max_iterations: int = 10
@@ -72,26 +128,39 @@ class Config:
     allow_shell: bool = False
     data_dir: str | None = None
     providers: Mapping[str, ProviderEntry] = field(default_factory=dict)
-    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    transports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    transports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     plugins: Mapping[str, Any] = field(default_factory=dict)
     permissions: PermissionsSection = field(default_factory=PermissionsSection)
+    context: ContextSection = field(default_factory=ContextSection)
+    sessions: SessionsSection = field(default_factory=SessionsSection)
     http: HttpSection = field(default_factory=HttpSection)
-    mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    memory: Mapping[str, Any] = field(default_factory=dict)
-    tui: Mapping[str, Any] = field(default_factory=dict)
+    mcp_servers: Mapping[str, McpServerEntry] = field(default_factory=dict)
+    memory: MemorySection = field(default_factory=MemorySection)
+    tui: TuiSection = field(default_factory=TuiSection)
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Config:
         """The settings that checked ``values`` give; keys that are not known are left out."""
         given = dict(values)
-        for name, section in (("permissions", PermissionsSection), ("http", HttpSection)):
+        for name, section in _SECTIONS.items():
             if name in given:
                 given[name] = _section(section, given[name])
-        if "providers" in given:
-            given["providers"] = {name: _entry(table) for name, table in given["providers"].items()}
+        for name, entry in (("providers", _provider), ("mcp_servers", _mcp_server)):
+            if name in given:
+                given[name] = {key: entry(table) for key, table in given[name].items()}
         return _section(cls, given)
+
+
+_SECTIONS: dict[str, Any] = {
+    "permissions": PermissionsSection,
+    "context": ContextSection,
+    "sessions": SessionsSection,
+    "http": HttpSection,
+    "memory": MemorySection,
+    "tui": TuiSection,
+}
 
 
 def _section(kind: type[Section], values: Mapping[str, Any]) -> Section:
@@ -101,10 +170,14 @@ def _section(kind: type[Section], values: Mapping[str, Any]) -> Section:
     )
 
 
-def _entry(table: Mapping[str, Any]) -> ProviderEntry:
+def _provider(table: Mapping[str, Any]) -> ProviderEntry:
     known = {one.name for one in fields(ProviderEntry)} - {"options"}
     given = {name: value for name, value in table.items() if name in known}
     if "price" in given:
         given["price"] = _section(PriceSection, given["price"])
     given["options"] = {name: value for name, value in table.items() if name not in known}
     return _section(ProviderEntry, given)
+
+
+def _mcp_server(table: Mapping[str, Any]) -> McpServerEntry:
+    return _section(McpServerEntry, table)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from openheim.errors import ConfigError
 
-__all__ = ("config_file", "home_dir")
+__all__ = ("PROJECT_DIR", "config_file", "home_dir", "policy_files", "trust_file")
+
+#: Name of the folder in which a project keeps settings and skills.
+PROJECT_DIR = ".openheim"
+
+#: The managed policy. Windows has none: any user may make a folder of this name there.
+SYSTEM_POLICY = Path("/etc/openheim/policy.toml") if sys.platform != "win32" else None
 
 
 def home_dir() -> Path:
@@ -31,3 +38,21 @@ def home_dir() -> Path:
 def config_file(named: str | None = None) -> Path:
     """The user's config file: the one named, or ``config.toml`` in :func:`home_dir`."""
     return Path(named).absolute() if named else home_dir() / "config.toml"
+
+
+def trust_file() -> Path:
+    """Where it is kept which folders are trusted."""
+    return home_dir() / "trust.json"
+
+
+def policy_files() -> list[tuple[Path, bool]]:
+    """The managed policies, the strongest last, each with whether it has to be there.
+
+    ``OPENHEIM_POLICY_FILE`` names a further one. It does not stand in for the system's: whoever is bound by a policy
+    sets their own variables.
+    """
+    named = os.environ.get("OPENHEIM_POLICY_FILE")
+    files = [(Path(named).absolute(), True)] if named else []
+    if SYSTEM_POLICY is not None:
+        files.append((SYSTEM_POLICY, False))
+    return files

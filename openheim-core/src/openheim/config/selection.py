@@ -8,21 +8,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from openheim.config.rules import KEY_VARIABLES, is_kind, kind_of, provider_problems
+from openheim.config.secrets import find_key, key_variable
 from openheim.errors import ConfigError
 from openheim.providers import ProviderSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from openheim.config.models import Config, ProviderEntry
+    from openheim.config.models import Config
 
 __all__ = ("KEY_VARIABLES", "Selection", "provider_names", "resolve_entry", "select_provider")
-
-#: Kinds that a key in the environment is enough for, in the order in which they are looked for.
-KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY"}
 
 _DEMO_NOTICE = (
     "no provider is configured and no key was found, so the demo provider answers (it is no language model); "
@@ -86,7 +84,7 @@ def _default_name(config: Config, env: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _existing(config: Config, name: str, lead: str = "") -> str:
-    if name in config.providers or name in KEY_VARIABLES or name == "demo":
+    if name in config.providers or is_kind(name):
         return name
     names = provider_names(config)
     close = get_close_matches(name, names, 2) or names
@@ -125,34 +123,28 @@ def resolve_entry(
 
     Raises:
         ConfigError: the address is not usable, plain http would carry a key, the default model is not allowed, or the
-            key file cannot be read.
+            key is not where the entry says.
     """
     from openheim.config.models import ProviderEntry
 
     entry = config.providers.get(name) or ProviderEntry()
-    kind = entry.kind or (name if name in KEY_VARIABLES or name == "demo" else "openai_compatible")
     where = f"provider {name!r}"
+    for broken in provider_problems(name, entry):
+        raise ConfigError(f"{broken.path[-1]} of {where} {broken.message}", hint=broken.hint)
     base = (entry.api_base or "").rstrip("/")
-    if entry.api_base is not None and not base.startswith(("http://", "https://")):
-        raise ConfigError(f"api_base of {where} must start with http:// or https://", hint="correct it in the config")
-    key = _key(entry, kind, where, environment)
+    key = find_key(name, entry, environment)
     if key and base.startswith("http://"):
         raise ConfigError(
             f"{where} would send its key over plain http, in clear",
             hint="use an https address, or leave the key out for a local server",
         )
-    if entry.models and entry.default_model is not None and entry.default_model not in entry.models:
-        raise ConfigError(
-            f"default_model {entry.default_model!r} of {where} is not among its models",
-            hint=f"choose one of {', '.join(entry.models)}",
-        )
-    default_model = entry.default_model or (entry.models[0] if entry.models else "")
     settings = ProviderSettings(
         name=name,
-        kind=kind,
+        kind=kind_of(name, entry),
         api_base=base,
         api_key=key,
-        default_model=default_model,
+        key_variable=key_variable(name, entry),
+        default_model=entry.default_model or (entry.models[0] if entry.models else ""),
         models=entry.models,
         timeout_secs=entry.timeout_secs,
         max_tokens=entry.max_tokens,
@@ -160,23 +152,3 @@ def resolve_entry(
         thinking=entry.thinking,
     )
     return settings, entry.options
-
-
-def _key(entry: ProviderEntry, kind: str, where: str, env: Mapping[str, str]) -> str:
-    variable = entry.env_var
-    if variable is None and entry.api_base is None:
-        # A vendor's key goes to the vendor's own address only, unless the entry asks for it by name.
-        variable = KEY_VARIABLES.get(kind)
-    if variable and env.get(variable, "").strip():
-        return env[variable].strip()
-    if entry.api_key is not None and entry.api_key.strip():
-        return entry.api_key.strip()
-    if entry.api_key_file:
-        try:
-            return Path(entry.api_key_file).expanduser().read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as err:
-            reason = err.strerror if isinstance(err, OSError) else "not UTF-8"
-            raise ConfigError(
-                f"cannot read api_key_file of {where}: {reason}", hint="check path and permissions"
-            ) from err
-    return ""

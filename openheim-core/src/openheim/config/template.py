@@ -52,6 +52,9 @@ _HEAD = """\
 # Whether the model may run commands.
 # allow_shell = false
 
+# Skills of every session: Markdown files in the folder "skills" beside this file, named without ".md".
+# default_skills = []
+
 """
 
 _TAIL = """
@@ -63,4 +66,10 @@ _TAIL = """
 # Which plugins are used: "kind.name" or the name of a distribution.
 # [plugins]
 # disable = []
+
+# What to do when a conversation outgrows the model's window: "trim" or "summarise".
+# [context]
+# strategy = "trim"
+
+# openheim config check says what is wrong in this file, openheim config show what is in force.
 """

@@ -5,35 +5,45 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from openheim.errors import ConfigError
+from openheim.config.findings import Finding, SettingError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ("read_toml",)
+__all__ = ("MAX_FILE_BYTES", "read_toml")
+
+#: Longest config file that is read.
+MAX_FILE_BYTES = 4 * 1024 * 1024
 
 
 def read_toml(path: Path) -> dict[str, Any] | None:
     """The file's content, or None if there is no such file.
 
     Raises:
-        ConfigError: it cannot be read, is not UTF-8, or is not TOML.
+        SettingError: it cannot be read, is too long, is not UTF-8, or is not TOML.
     """
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as err:
-        raise ConfigError(f"cannot read {path}: {err.strerror}", hint="check its permissions") from err
+        finding = Finding(f"cannot read {path}: {err.strerror}", hint="check its permissions")
+        raise SettingError(finding) from err
+    if len(raw) > MAX_FILE_BYTES:
+        raise SettingError(Finding(f"longer than {MAX_FILE_BYTES // 2**20} MiB", file=path, hint="make it shorter"))
     import tomllib
 
     try:
         return tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as err:
         line = raw[: err.start].count(b"\n") + 1
-        raise ConfigError(f"{path}, line {line}: not UTF-8", hint="save the file as UTF-8") from err
+        raise SettingError(Finding("not UTF-8", file=path, line=line, hint="save the file as UTF-8")) from err
     except tomllib.TOMLDecodeError as err:
         place = re.search(r" \(at line (\d+), column (\d+)\)$", str(err))
-        where = f", line {place[1]}" if place else ""
         what = str(err)[: place.start()] if place else str(err).removesuffix(" (at end of document)")
-        raise ConfigError(f"{path}{where}: not valid TOML: {what}", hint="correct that line") from err
+        line = int(place[1]) if place else raw.rstrip().count(b"\n") + 1
+        finding = Finding(f"not valid TOML: {what}", file=path, line=line, hint="correct that line")
+        raise SettingError(finding) from err
+    except RecursionError as err:
+        raise SettingError(Finding("nested too deeply", file=path, hint="make it flatter")) from err

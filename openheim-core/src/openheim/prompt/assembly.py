@@ -1,7 +1,8 @@
 """Puts the system text together, in an order that keeps its beginning the same from session to session.
 
-Base sentence, identity, skills, then what belongs to the session: its directory, platform and date of start. The text
-    of a session does not change between its calls, so that a provider's cache of the prefix holds.
+Base sentence, identity, skills, instructions (``AGENTS.md``), then what belongs to the session: its directory, platform
+and date of start. The text of a session does not change between its calls, so that a provider's cache of the prefix
+holds.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def read_identity(path: Path) -> str:
         StorageError: the file cannot be read or is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return DEFAULT_IDENTITY
     except UnicodeDecodeError as err:
@@ -45,13 +46,19 @@ def read_identity(path: Path) -> str:
 
 
 def system_text(
-    *, identity: str, skills: Sequence[tuple[str, str]] = (), cwd: Path | None = None, started: str = ""
+    *,
+    identity: str,
+    skills: Sequence[tuple[str, str]] = (),
+    instructions: Sequence[tuple[Path, str]] = (),
+    cwd: Path | None = None,
+    started: str = "",
 ) -> str:
     """The system text of a session.
 
     Args:
         identity: text of ``system.md``, kept as it is; left out when blank.
         skills: names and texts, in order.
+        instructions: paths and texts of the ``AGENTS.md`` files that apply, in order.
         cwd: the session's directory.
         started: date on which the session started, ``YYYY-MM-DD``.
     """
@@ -62,11 +69,17 @@ def system_text(
         parts.append(
             "Skills that you have:\n\n" + SEPARATOR.join(f"### {name}\n\n{content}" for name, content in skills)
         )
+    parts += [f"Instructions from {_shown(path)}:\n\n{text}" for path, text in instructions]
     facts = []
     if cwd is not None:
-        facts.append(f"Working directory: {cwd}")
+        facts.append(f"Working directory: {_shown(cwd)}")
     facts.append(f"Platform: {platform.system()} {platform.machine()}")
     if started:
         facts.append(f"Session started on: {started}")
     parts.append("\n".join(facts))
     return SEPARATOR.join(parts)
+
+
+def _shown(path: Path) -> str:
+    """The path on one line. Folders may have any name, one that reads like a part of the prompt too."""
+    return "".join(character if character.isprintable() else "?" for character in str(path))

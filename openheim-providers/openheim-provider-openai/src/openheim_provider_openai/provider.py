@@ -57,14 +57,15 @@ class OpenAIProvider:
                 f"provider {settings.name!r} has no api_base",
                 hint=f'set it in {where}, such as "http://localhost:8000/v1"',
             )
+        self._key_variable = settings.key_variable or (KEY_VARIABLE if base == OPENAI_BASE else "")
         if base == OPENAI_BASE and not settings.api_key:
             raise ConfigError(
-                f"provider {settings.name!r} has no key", hint=f"set {KEY_VARIABLE}, or env_var or api_key in {where}"
+                f"provider {settings.name!r} has no key",
+                hint=f"set {self._key_variable}, or env_var or api_key in {where}",
             )
         self._settings = settings
         self._http = http
         self._base = base
-        self._key_variable = KEY_VARIABLE if base == OPENAI_BASE else ""
         self._headers = {"content-type": "application/json", "accept": "text/event-stream"}
         if settings.api_key:
             self._headers["authorization"] = f"Bearer {settings.api_key}"

@@ -1,0 +1,156 @@
+"""What ``openheim config check`` looks at: all that loading does, and what is otherwise found only when it is used."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openheim.cli import options
+from openheim.config.checks import finding_at, finding_of
+from openheim.config.findings import Finding
+from openheim.errors import ConfigError, OpenheimError, PluginDisabledError, PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from openheim.config.load import LoadedConfig
+    from openheim.config.models import ProviderEntry
+
+__all__ = ("all_findings",)
+
+
+def all_findings(*, trust: bool | None = None) -> tuple[list[Finding], list[Finding]]:
+    """The errors and the warnings."""
+    from openheim.config.load import examine_config
+
+    examined = examine_config(options.current().config, trust=trust)
+    errors, warnings = list(examined.errors), list(examined.warnings)
+    if examined.loaded is not None:
+        loaded = examined.loaded
+        warnings += map(Finding, loaded.notices)
+        check = _Check(loaded)
+        check.all()
+        errors += check.errors
+        warnings += check.warnings
+    return errors, warnings
+
+
+class _Check:
+    """Looks at settings that load, each part by itself, so that one fault does not hide another."""
+
+    def __init__(self, loaded: LoadedConfig) -> None:
+        self.loaded = loaded
+        self.errors: list[Finding] = []
+        self.warnings: list[Finding] = []
+
+    def all(self) -> None:
+        self._directories()
+        self._rules()
+        self._files()
+        for name, entry in self.loaded.config.providers.items():
+            self._provider(name, entry)
+        self._names()
+        self._plugins()
+
+    def _error(self, path: Sequence[str], err: OpenheimError) -> None:
+        self.errors.append(finding_at(self.loaded.layers, path, err.message, err.hint))
+
+    def _warning(self, path: Sequence[str], err: OpenheimError) -> None:
+        self.warnings.append(finding_at(self.loaded.layers, path, err.message, err.hint))
+
+    def _directories(self) -> None:
+        try:
+            self.loaded.work_dir(Path(os.getcwd()))
+        except OpenheimError as err:
+            self._error(("work_dir",), err)
+
+    def _rules(self) -> None:
+        from openheim.permissions import parse_rule
+
+        permissions = self.loaded.config.permissions
+        for key, rules in (("allow", permissions.allow), ("deny", permissions.deny)):
+            for rule in rules:
+                try:
+                    parse_rule(rule)
+                except OpenheimError as err:
+                    self._error(("permissions", key), err)
+
+    def _files(self) -> None:
+        from openheim.config.rules import readable_by_others
+
+        for layer in self.loaded.layers:
+            if layer.file is not None and readable_by_others(layer.file, layer.values):
+                message = "holds a key, and others may read it"
+                self.warnings.append(Finding(message, file=layer.file, hint=f"chmod 600 {layer.file}"))
+
+    def _provider(self, name: str, entry: ProviderEntry) -> None:
+        from openheim.config.rules import provider_problems
+        from openheim.config.secrets import find_key
+
+        path = ("providers", name)
+        self.errors += [finding_of(self.loaded.layers, broken) for broken in provider_problems(name, entry)]
+        if isinstance(entry.api_key, dict) and "keyring" in entry.api_key:
+            return  # Looking into it may put a question to the user.
+        try:
+            key = find_key(name, entry, os.environ)
+        except ConfigError as err:
+            # The settings are fine; what they refer to is not there, here and now.
+            self._warning(path, err)
+            return
+        if key and (entry.api_base or "").startswith("http://"):
+            self._error(
+                (*path, "api_base"),
+                ConfigError("the key would go over plain http, in clear", hint="use an https address"),
+            )
+
+    def _names(self) -> None:
+        from openheim.config.selection import provider_names
+
+        config = self.loaded.config
+        known = provider_names(config)
+        if config.default_provider is not None and config.default_provider not in known:
+            self._unknown(("default_provider",), config.default_provider, known)
+        for name, entry in config.providers.items():
+            for pair in entry.fallback:
+                provider = pair.partition("/")[0]
+                if provider not in known:
+                    self._unknown(("providers", name, "fallback"), provider, known)
+
+    def _unknown(self, path: Sequence[str], name: str, known: Sequence[str]) -> None:
+        err = ConfigError(f"{path[-1]} names unknown provider {name!r}", hint=f"there are: {', '.join(known)}")
+        self._error(path, err)
+
+    def _plugins(self) -> None:
+        from openheim.cli.starting import make_host
+
+        try:
+            host = make_host(self.loaded)
+        except ConfigError as err:
+            self._error(("plugins",), err)
+            return
+        for kind, name, table, section in self._sections():
+            try:
+                host.validate_settings(kind, name, table, where=f"[{'.'.join(section)}]")
+            except PluginDisabledError:
+                continue
+            except ConfigError as err:
+                # It names the keys that are wrong; the first of them is where to look.
+                wrong = next((key for key in table if f"] {key}: " in err.message), None)
+                self._error((*section, wrong) if wrong is not None else section, err)
+            except PluginError as err:
+                self._warning(section, err)
+        gate = self.loaded.config.permissions.gate
+        if gate not in host.names("gates"):
+            known = ", ".join(host.names("gates"))
+            self._error(("permissions", "gate"), ConfigError(f"there is no gate {gate!r}", hint=f"there are: {known}"))
+
+    def _sections(self) -> Iterator[tuple[str, str, Any, tuple[str, str]]]:
+        from openheim.config.rules import kind_of
+
+        config = self.loaded.config
+        for section, tables in (("tools", config.tools), ("gates", config.gates), ("transports", config.transports)):
+            for name, table in tables.items():
+                yield section, name, table, (section, name)
+        for name, entry in config.providers.items():
+            yield "providers", kind_of(name, entry), entry.options, ("providers", name)

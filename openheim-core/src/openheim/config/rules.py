@@ -1,0 +1,157 @@
+"""What is wrong with settings that are each allowed by themselves.
+
+:func:`broken_rules` stops every command. :func:`provider_problems` concerns entries that may never be used, so it is
+asked when one of them is, and by ``openheim config check``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from openheim.config.models import Config, McpServerEntry, MemorySection, ProviderEntry
+
+__all__ = (
+    "KEY_VARIABLES",
+    "Broken",
+    "broken_rules",
+    "doubts",
+    "is_kind",
+    "kind_of",
+    "provider_problems",
+    "readable_by_others",
+)
+
+#: Kinds that a key in the environment is enough for, in the order in which they are looked for.
+KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY"}
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A rule that does not hold: the key to look at, what is wrong with it, what to do."""
+
+    path: tuple[str, ...]
+    message: str
+    hint: str
+
+
+def kind_of(name: str, entry: ProviderEntry | None) -> str:
+    """The kind of a provider entry: the one it names, else the one of its name, else ``openai_compatible``."""
+    if entry is not None and entry.kind:
+        return entry.kind
+    return name if is_kind(name) else "openai_compatible"
+
+
+def is_kind(name: str) -> bool:
+    """Whether a provider of this name needs no entry."""
+    return name in KEY_VARIABLES or name == "demo"
+
+
+def broken_rules(config: Config) -> Iterator[Broken]:
+    """What must not be, whatever is done next."""
+    for name, entry in config.providers.items():
+        yield from _key_sources(("providers", name), entry)
+    for name, server in config.mcp_servers.items():
+        yield from _mcp_server(("mcp_servers", name), server)
+    yield from _memory(config.memory, config)
+
+
+def doubts(config: Config) -> Iterator[Broken]:
+    """What is no error and yet hardly meant."""
+    for name, server in config.mcp_servers.items():
+        if not server.command and not server.url:
+            yield Broken(
+                ("mcp_servers", name),
+                "has neither command nor url, so there is nothing to connect to",
+                "give it one of them",
+            )
+
+
+def _key_sources(path: tuple[str, ...], entry: ProviderEntry) -> Iterator[Broken]:
+    # What stands there instead is as often as not the key itself, which is no text for a message.
+    if entry.env_var is not None and not _VARIABLE.fullmatch(entry.env_var):
+        yield Broken((*path, "env_var"), "must be the name of a variable", "such as MY_API_KEY; never the key itself")
+    if entry.api_key is not None and not isinstance(entry.api_key, str):
+        sources = entry.api_key
+        if len(sources) != 1 or not sources.keys() <= {"env", "file", "keyring"}:
+            yield Broken(
+                (*path, "api_key"),
+                "must be a text, or a table with one of env, file and keyring",
+                'such as { keyring = "openai" }',
+            )
+        elif "env" in sources and not _VARIABLE.fullmatch(sources["env"]):
+            yield Broken((*path, "api_key", "env"), "must be the name of a variable", "such as MY_API_KEY")
+
+
+def _mcp_server(path: tuple[str, ...], server: McpServerEntry) -> Iterator[Broken]:
+    if server.command and server.url:
+        yield Broken((*path, "url"), "cannot stand beside command", "make two servers of it, or take one out")
+    if server.url and not server.url.startswith(("http://", "https://")):
+        yield Broken((*path, "url"), "must start with http:// or https://", "correct it")
+    if server.headers and server.url and server.url.startswith("http://"):
+        yield Broken(
+            (*path, "headers"), "would be sent over plain http, in clear", "use an https address, or take them out"
+        )
+    for name, value in server.headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            yield Broken((*path, "headers", name), "is no name of a header", "correct it")
+        elif not _HEADER_VALUE.fullmatch(value):
+            yield Broken((*path, "headers", name), "holds a character that no header may hold", "correct it")
+    for name in server.env:
+        if not name or "=" in name or "\0" in name:
+            yield Broken((*path, "env", name), "is no name of a variable", "correct it")
+
+
+def _memory(memory: MemorySection, config: Config) -> Iterator[Broken]:
+    provider = (memory.embedding_provider or "").strip()
+    model = (memory.embedding_model or "").strip()
+    if provider and not model:
+        yield Broken(("memory", "embedding_provider"), "needs embedding_model as well", "name the model")
+    if model and not provider:
+        yield Broken(("memory", "embedding_model"), "needs embedding_provider as well", "name the provider")
+    if provider:
+        entry = config.providers.get(provider)
+        if entry is None and provider not in KEY_VARIABLES:
+            known = ", ".join(sorted({*config.providers, *KEY_VARIABLES} - {"anthropic"}))
+            yield Broken(("memory", "embedding_provider"), "names no provider", f"there are: {known}")
+        elif kind_of(provider, entry) == "anthropic":
+            yield Broken(
+                ("memory", "embedding_provider"),
+                "cannot be of kind anthropic, which makes no embeddings",
+                "name a provider of another kind",
+            )
+    if memory.db_path is not None and not os.path.isabs(memory.db_path):
+        yield Broken(("memory", "db_path"), "must be an absolute path", "write it from the root of the file system")
+
+
+def provider_problems(name: str, entry: ProviderEntry) -> Iterator[Broken]:
+    """What keeps one provider entry from being used, as far as the settings alone show it."""
+    path = ("providers", name)
+    base = entry.api_base
+    if base is not None and not base.startswith(("http://", "https://")):
+        yield Broken((*path, "api_base"), "must start with http:// or https://", "correct it")
+    if entry.models and entry.default_model is not None and entry.default_model not in entry.models:
+        yield Broken((*path, "default_model"), "is not among its models", f"choose one of {', '.join(entry.models)}")
+
+
+def readable_by_others(file: Path, values: Mapping[str, object]) -> bool:
+    """Whether a file with a key in it may be read by other users of the machine."""
+    providers = values.get("providers")
+    if os.name != "posix" or not isinstance(providers, dict):
+        return False
+    if not any(isinstance(entry, dict) and isinstance(entry.get("api_key"), str) for entry in providers.values()):
+        return False
+    try:
+        return bool(file.stat().st_mode & 0o077)
+    except OSError:
+        return False
