@@ -11,7 +11,7 @@ import pytest
 from openheim.errors import SessionNotFoundError, StorageError
 from openheim.messages import Message, TextBlock, ToolUseBlock, UnknownBlock, message_from_stored, message_to_stored
 from openheim.store import HistoryStore, SessionMeta
-from openheim.store.history import KEPT_DESCRIPTORS
+from openheim.store.log import KEPT_DESCRIPTORS
 from openheim.store.meta import title_of
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
@@ -61,7 +61,8 @@ def test_a_torn_tail_hides_nothing_that_follows(store: HistoryStore) -> None:
     log.append(user("two"))
     loaded = store.load(ID)
     assert [message.text for message in loaded.messages] == ["one", "two"]
-    assert len(loaded.warnings) == 2  # the torn line, and the missing metadata
+    assert loaded.warnings == ["the metadata was missing or damaged and was made anew from the messages"]
+    assert store.log_path(ID).read_bytes().startswith(whole + b'{"role"')
 
 
 @pytest.mark.parametrize(

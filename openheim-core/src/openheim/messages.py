@@ -234,41 +234,51 @@ def block_from_stored(raw: Any) -> Block:
     """
     if not isinstance(raw, dict):
         raise ValueError("a content block is not an object")
-
-    def text(key: str) -> str:
-        value = raw[key]
-        if not isinstance(value, str):
-            raise TypeError(key)
-        return value
-
-    def optional(key: str) -> str | None:
-        value = raw.get(key)
-        if value is not None and not isinstance(value, str):
-            raise TypeError(key)
-        return value
-
+    kind = raw.get("type")
     try:
-        match raw.get("type"):
-            case "text":
-                return TextBlock(text("text"))
-            case "tool_use":
-                return ToolUseBlock(text("id"), text("name"), text("arguments"), optional("signature"))
-            case "tool_result":
-                images = tuple(
-                    block for block in map(block_from_stored, raw.get("images", ())) if isinstance(block, ImageBlock)
-                )
-                return ToolResultBlock(
-                    text("tool_call_id"), text("tool_name"), text("content"), raw.get("is_error") is True, images
-                )
-            case "thinking":
-                return ThinkingBlock(text("thinking"), optional("signature"))
-            case "redacted_thinking":
-                return RedactedThinkingBlock(text("data"))
-            case "image":
-                return ImageBlock(text("data"), text("mime_type"))
+        # In the order of how often they occur: a long history has tens of thousands of them.
+        if kind == "text":
+            return TextBlock(_text(raw, "text"))
+        if kind == "tool_use":
+            return ToolUseBlock(
+                _text(raw, "id"), _text(raw, "name"), _text(raw, "arguments"), _optional(raw, "signature")
+            )
+        if kind == "tool_result":
+            return _tool_result(raw)
+        if kind == "thinking":
+            return ThinkingBlock(_text(raw, "thinking"), _optional(raw, "signature"))
+        if kind == "redacted_thinking":
+            return RedactedThinkingBlock(_text(raw, "data"))
+        if kind == "image":
+            return ImageBlock(_text(raw, "data"), _text(raw, "mime_type"))
     except (KeyError, TypeError):
         pass
     return UnknownBlock(raw)
+
+
+def _tool_result(raw: Mapping[str, Any]) -> ToolResultBlock:
+    images = raw.get("images") or ()
+    return ToolResultBlock(
+        _text(raw, "tool_call_id"),
+        _text(raw, "tool_name"),
+        _text(raw, "content"),
+        raw.get("is_error") is True,
+        tuple(block for block in map(block_from_stored, images) if isinstance(block, ImageBlock)),
+    )
+
+
+def _text(raw: Mapping[str, Any], key: str) -> str:
+    value = raw[key]
+    if not isinstance(value, str):
+        raise TypeError(key)
+    return value
+
+
+def _optional(raw: Mapping[str, Any], key: str) -> str | None:
+    value = raw.get(key)
+    if value is not None and not isinstance(value, str):
+        raise TypeError(key)
+    return value
 
 
 _OPTIONAL_KEYS = ("provider", "model", "wire", "stop_reason", "opaque")
@@ -312,21 +322,21 @@ def message_from_stored(raw: Any) -> Message:
 
     def typed(key: str, kind: type) -> Any:
         value = raw.get(key)
-        return value if isinstance(value, kind) and not isinstance(value, bool) else None
+        return value if type(value) is kind else None
 
     usage = typed("usage", dict)
     return Message(
-        role=role,
-        content=tuple(map(block_from_stored, content)),
-        id=typed("id", str) or "",
-        created_at=typed("created_at", str) or "",
-        turn=typed("turn", int) or 0,
-        step=typed("step", int) or 0,
-        provider=typed("provider", str),
-        model=typed("model", str),
-        wire=typed("wire", str),
-        usage=Usage.from_dict(usage) if usage is not None else None,
-        stop_reason=typed("stop_reason", str),
-        opaque=typed("opaque", dict),
-        extra={key: value for key, value in raw.items() if key not in _KNOWN_KEYS},
+        role,
+        tuple(map(block_from_stored, content)),
+        typed("id", str) or "",
+        typed("created_at", str) or "",
+        typed("turn", int) or 0,
+        typed("step", int) or 0,
+        typed("provider", str),
+        typed("model", str),
+        typed("wire", str),
+        Usage.from_dict(usage) if usage is not None else None,
+        typed("stop_reason", str),
+        typed("opaque", dict),
+        {} if raw.keys() <= _KNOWN_KEYS else {key: value for key, value in raw.items() if key not in _KNOWN_KEYS},
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from openheim.store.history import HistoryStore, SessionLog, StoredSession
+from openheim.store.history import HistoryStore, StoredSession
+from openheim.store.log import LogPosition, SessionLog
 from openheim.store.meta import SessionMeta
 
-__all__ = ("HistoryStore", "SessionLog", "SessionMeta", "StoredSession")
+__all__ = ("HistoryStore", "LogPosition", "SessionLog", "SessionMeta", "StoredSession")

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from openheim.errors import StorageError
 from openheim.messages import Usage
+from openheim.store.writing import replace_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ("FORMAT", "SessionMeta", "meta_text", "read_meta", "title_of", "write_meta")
+__all__ = ("FORMAT", "SessionMeta", "meta_text", "read_meta", "timestamp", "title_of", "write_meta")
 
 FORMAT = 1
 
@@ -25,7 +23,15 @@ TITLE_CHARACTERS = 80
 
 @dataclass(slots=True)
 class SessionMeta:
-    """Times are RFC 3339 in UTC; ``context_usage`` is what the latest model call reported."""
+    """What is known of a session beside its messages.
+
+    Args:
+        created_at, updated_at: RFC 3339 in UTC.
+        context_usage: what the latest model call reported.
+        archived: left out of listings, for good.
+        forked_from: ``session_id`` and ``message_id``, the last message that both have.
+        extra: further keys, which are kept.
+    """
 
     id: str
     created_at: str
@@ -37,6 +43,8 @@ class SessionMeta:
     cwd: str | None = None
     mode: str = "default"
     context_usage: Usage | None = None
+    archived: bool = False
+    forked_from: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
@@ -54,7 +62,12 @@ class SessionMeta:
         if self.context_usage is not None:
             shown["context_usage"] = self.context_usage.to_dict()
         if full:
-            shown |= {"format": FORMAT, "mode": self.mode} | self.extra
+            shown |= {"format": FORMAT, "mode": self.mode}
+            if self.archived:
+                shown["archived"] = True
+            if self.forked_from is not None:
+                shown["forked_from"] = self.forked_from
+            shown |= self.extra
         return shown
 
     @classmethod
@@ -74,6 +87,7 @@ class SessionMeta:
 
         skills = raw.get("skills")
         usage = raw.get("context_usage")
+        forked_from = raw.get("forked_from")
         known = {*cls.__slots__, "format"} - {"extra"}
         return cls(
             id=identity,
@@ -86,6 +100,8 @@ class SessionMeta:
             cwd=text("cwd"),
             mode=text("mode") or "default",
             context_usage=Usage.from_dict(usage) if isinstance(usage, dict) else None,
+            archived=raw.get("archived") is True,
+            forked_from=forked_from if isinstance(forked_from, dict) else None,
             extra={key: value for key, value in raw.items() if key not in known},
         )
 
@@ -93,6 +109,13 @@ class SessionMeta:
 def title_of(text: str) -> str | None:
     """The title that a first message gives: its first characters; None if it has no text."""
     return text.strip()[:TITLE_CHARACTERS] or None
+
+
+def timestamp() -> str:
+    """Now, in RFC 3339 with milliseconds, in UTC."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def read_meta(path: Path) -> SessionMeta | None:
@@ -109,22 +132,13 @@ def meta_text(meta: SessionMeta) -> str:
     return json.dumps({"meta": meta.to_dict(full=True)}, indent=2, ensure_ascii=True) + "\n"
 
 
-def write_meta(path: Path, text: str) -> None:
+def write_meta(path: Path, text: str, *, durable: bool = False) -> None:
     """Replaces the file in one step: readers see the old or the new, never a part.
+
+    Args:
+        durable: wait until it is on the disk, which takes milliseconds.
 
     Raises:
         StorageError: it cannot be written; the old file is untouched.
     """
-    name = ""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=".tmp", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(text)
-        os.replace(name, path)
-    except OSError as err:
-        if name:
-            try:
-                os.unlink(name)
-            except OSError:
-                pass
-        raise StorageError(f"cannot write {path}: {err.strerror}", hint="check free space and permissions") from err
+    replace_whole(path, text.encode("ascii"), durable=durable)

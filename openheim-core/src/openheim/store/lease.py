@@ -1,0 +1,267 @@
+"""The right to run turns of a session, between processes: ``{uuid}.lock``.
+
+The file is JSON and names the process that holds the lease. It is taken for a turn, never for reading, and the holder
+renews it from time to time. Whose process is gone has lost it, and so has a holder on another machine (where nobody
+can look) after :data:`FOREIGN_SECS` without a renewal.
+
+Every change to the file is made under a lock that the kernel keeps (:mod:`openheim.store.locking`, on ``.guard`` in the
+same folder). Looking whether a lease is stale and replacing it is therefore one step, which only one contender makes,
+and there is nothing that a crash could leave behind. A protocol of links and renames alone cannot do that: between
+looking and renaming, a stale file can have become somebody's live lease. Where a file system has no locks, creating the
+file is still exclusive, and only two takers of the same stale lease could both win.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from openheim.errors import SessionBusyError, SessionLockedError, StorageError
+from openheim.store.locking import exclusive
+from openheim.store.meta import timestamp
+from openheim.store.process import ProcessName, liveness, this_process
+from openheim.store.writing import replace_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+__all__ = ("FOREIGN_SECS", "UNREADABLE_SECS", "Lease", "owner_of")
+
+#: Age after which a lease is up for taking if nobody can tell whether its holder lives. Renewing it begins anew.
+FOREIGN_SECS = 30 * 60
+
+#: Age after which a file that cannot be read is up for taking: its writer died between making and filling it.
+UNREADABLE_SECS = 10
+
+#: Nobody writes more than that into the file.
+_LIMIT = 4096
+
+_UNKNOWN = ProcessName(0, "unknown")
+
+_log = logging.getLogger(__name__)
+
+#: The leases that this process holds.
+_held: WeakValueDictionary[str, Lease] = WeakValueDictionary()
+
+
+class Lease:
+    """The lease of one session; also a context manager that takes and gives it back.
+
+    All methods are quick (some 20 µs) and belong to one thread at a time.
+
+    Args:
+        path: the lock file. Its folder exists.
+    """
+
+    def __init__(self, path: Path, session_id: str) -> None:
+        self.path = path
+        self.session_id = session_id
+        self._content: bytes | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether it was taken and not given back; :meth:`refresh` says whether that still holds."""
+        return self._content is not None
+
+    def acquire(self) -> None:
+        """Takes the lease, also from a holder that is gone.
+
+        Raises:
+            SessionLockedError: another process holds it; ``pid`` and ``host`` say which.
+            SessionBusyError: this process holds it already, through another object.
+            StorageError: the file cannot be read or written.
+        """
+        if self._content is not None:
+            self.refresh()
+            return
+        key = str(self.path)
+        with self._guarded() as guard:
+            if _held.get(key) is not None:
+                raise SessionBusyError(
+                    "a turn of this session is running",
+                    session_id=self.session_id,
+                    hint="wait for its end, or cancel it",
+                )
+            self._take(guard)
+            _held[key] = self
+
+    def refresh(self) -> None:
+        """Renews the lease; to be called every few minutes while it is held.
+
+        Raises:
+            SessionLockedError: another process has taken it meanwhile (this one was stopped for long): what the
+                session does must end.
+            StorageError: as :meth:`acquire`.
+        """
+        if self._content is None:
+            raise RuntimeError("the lease is not held")
+        with self._guarded() as guard:
+            if _read(self.path) == self._content:
+                os.utime(self.path)
+            else:
+                self._take(guard)
+
+    def release(self) -> None:
+        """Gives the lease back. One that is not held, or that another process has taken, is left alone."""
+        content, self._content = self._content, None
+        if content is None:
+            return
+        try:
+            with self._guarded():
+                _held.pop(str(self.path), None)
+                if _read(self.path) == content:
+                    os.unlink(self.path)
+        except StorageError as err:
+            # It falls to the next turn of this process, or to anybody once this process has ended.
+            _log.warning("the lease of session %s could not be given back: %s", self.session_id, err)
+
+    def __enter__(self) -> Lease:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def _take(self, guard: int) -> None:
+        content = _content()
+        found = _read(self.path)
+        if found is None:
+            try:
+                self._create(content)
+            except FileExistsError:
+                # Only where there are no locks.
+                raise self._locked(owner_of(self.path) or _UNKNOWN) from None
+        else:
+            owner = _parse(found)
+            self._check_stale(owner, guard)
+            replace_whole(self.path, content)
+        self._content = content
+
+    def _create(self, content: bytes) -> None:
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        written = 0
+        try:
+            written = os.write(descriptor, content)
+        finally:
+            os.close(descriptor)
+            if written < len(content):
+                os.unlink(self.path)
+        if written < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _check_stale(self, owner: ProcessName | None, guard: int) -> None:
+        """Returns if the lease may be taken from its owner, and raises if not."""
+        if owner is None:
+            if self._age(guard) < UNREADABLE_SECS:
+                raise self._locked(_UNKNOWN)
+            _log.warning("session %s: taking over a lease that cannot be read", self.session_id)
+            return
+        if _is_this_process(owner):
+            # Left by an object that is gone.
+            return
+        state = liveness(owner)
+        if state == "alive" or (state == "unknown" and self._age(guard) < FOREIGN_SECS):
+            raise self._locked(owner)
+        why = "which is gone" if state == "dead" else "which has not renewed it"
+        _log.warning(
+            "session %s: taking over the lease of process %d on %s, %s", self.session_id, owner.pid, owner.host, why
+        )
+
+    def _age(self, guard: int) -> float:
+        """Seconds since the file was written or renewed, by the clock of the disk that it is on."""
+        os.utime(guard)
+        # A time in the far future comes from a clock that was wrong; it must not lock the session until then.
+        return abs(os.fstat(guard).st_mtime - os.stat(self.path).st_mtime)
+
+    def _locked(self, owner: ProcessName) -> SessionLockedError:
+        who = f"process {owner.pid} on {owner.host}" if owner.pid else "a process that has not said its name yet"
+        return SessionLockedError(
+            f"session {self.session_id} is in use by {who}",
+            session_id=self.session_id,
+            pid=owner.pid,
+            host=owner.host,
+            hint="wait for its turn to end, or stop that process",
+        )
+
+    @contextmanager
+    def _guarded(self) -> Iterator[int]:
+        """The right to change lock files of the folder; OS errors become ours."""
+        try:
+            descriptor = os.open(self.path.parent / ".guard", os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                with exclusive(descriptor):
+                    yield descriptor
+            finally:
+                os.close(descriptor)
+        except OSError as err:
+            raise StorageError(
+                f"cannot use the lease {self.path}: {err.strerror}", hint="check free space and permissions"
+            ) from err
+
+
+def owner_of(path: Path) -> ProcessName | None:
+    """The process that a lock file names, alive or not; None if there is none or it cannot be read.
+
+    For showing it: who wants the lease takes it.
+    """
+    try:
+        content = _read(path)
+    except OSError:
+        return None
+    return _parse(content) if content is not None else None
+
+
+def _is_this_process(owner: ProcessName) -> bool:
+    here = this_process()
+    return (owner.pid, owner.host) == (here.pid, here.host) and all(
+        theirs in (None, ours) for theirs, ours in zip(owner[2:], here[2:], strict=True)
+    )
+
+
+def _content() -> bytes:
+    process = this_process()
+    named: dict[str, Any] = {
+        "pid": process.pid,
+        "hostname": process.host,
+        "acquired_at": timestamp(),
+        "process_start": process.start,
+    }
+    if process.table is not None:
+        named["pid_namespace"] = process.table
+    # Two leases of one process within a millisecond must differ as well: each is given back once.
+    named["token"] = f"{time.monotonic_ns():x}"
+    return json.dumps(named).encode("ascii")
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read(_LIMIT)
+    except FileNotFoundError:
+        return None
+
+
+def _parse(content: bytes) -> ProcessName | None:
+    try:
+        named = json.loads(content)
+        pid, host = named["pid"], named["hostname"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if type(pid) is not int or not 0 < pid < 1 << 31 or not isinstance(host, str):
+        return None
+
+    def text(key: str) -> str | None:
+        value = named.get(key)
+        return value if isinstance(value, str) else None
+
+    return ProcessName(pid, host, text("process_start"), text("pid_namespace"))
