@@ -40,7 +40,9 @@ def make_host(loaded: LoadedConfig) -> PluginHost:
     from openheim.plugins.policy import policy_from
 
     chosen = options.current()
-    policy = policy_from(loaded.config.plugins, os.environ, safe_mode=chosen.safe_mode)
+    policy = policy_from(
+        loaded.config.plugins, os.environ, safe_mode=chosen.safe_mode, managed=loaded.managed.get("plugins")
+    )
     return PluginHost(policy, report=warn, debug=chosen.debug)
 
 

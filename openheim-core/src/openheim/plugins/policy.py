@@ -16,6 +16,8 @@ Status: TypeAlias = Literal["available", "disabled", "incompatible", "conflict",
 
 _KEYS = ("enable", "disable", "prefer", "safe_mode", "strict")
 
+_MANAGED = "the managed policy"
+
 _ENABLE_VARIABLE = "OPENHEIM_PLUGINS"
 _DISABLE_VARIABLE = "OPENHEIM_PLUGINS_DISABLE"
 
@@ -41,6 +43,7 @@ class PluginPolicy:
         safe_mode: first-party plugins only.
         strict: one broken plugin fails the command instead of being set aside.
         enable_source: where ``enable`` was set, for messages; ``disable_source`` likewise.
+        managed: those entries of ``disable`` that come from the managed policy, for messages.
     """
 
     enable: tuple[str, ...] | None = None
@@ -50,11 +53,14 @@ class PluginPolicy:
     strict: bool = False
     enable_source: str = "[plugins] enable"
     disable_source: str = "[plugins] disable"
+    managed: tuple[str, ...] = ()
 
     def reason_disabled(self, candidate: Candidate) -> str:
         """Why the candidate is switched off, or ``""``."""
         if self.safe_mode and not candidate.first_party:
             return "safe mode uses first-party plugins only"
+        if any(matches(pattern, candidate) for pattern in self.managed):
+            return f"switched off by {_MANAGED}"
         if any(matches(pattern, candidate) for pattern in self.disable):
             return f"switched off by {self.disable_source}"
         if self.enable is not None and not any(matches(pattern, candidate) for pattern in self.enable):
@@ -122,7 +128,12 @@ def matches(pattern: str, candidate: Candidate) -> bool:
 
 
 def policy_from(
-    table: Mapping[str, Any], environ: Mapping[str, str], *, safe_mode: bool = False, strict: bool = False
+    table: Mapping[str, Any],
+    environ: Mapping[str, str],
+    *,
+    safe_mode: bool = False,
+    strict: bool = False,
+    managed: Mapping[str, Any] | None = None,
 ) -> PluginPolicy:
     """Makes the policy from the ``[plugins]`` table and the environment.
 
@@ -134,6 +145,7 @@ def policy_from(
         table: the section, possibly empty.
         environ: the environment.
         safe_mode: from the command line; or-ed with the table's ``safe_mode``. ``strict`` likewise.
+        managed: the section in the managed policy, which the environment does not stand in for.
 
     Raises:
         ConfigError: a key has a value of the wrong type.
@@ -147,12 +159,18 @@ def policy_from(
     if _DISABLE_VARIABLE in environ:
         disable = _listed(environ[_DISABLE_VARIABLE])
         sources["disable_source"] = _DISABLE_VARIABLE
+    managed = managed or {}
+    if "enable" in managed:
+        enable = _names(managed, "enable")
+        sources["enable_source"] = _MANAGED
+    refused = _names(managed, "disable") or ()
     return PluginPolicy(
         enable=enable,
-        disable=disable,
+        disable=tuple(dict.fromkeys((*disable, *refused))),
         prefer=_preferences(table.get("prefer", {})),
         safe_mode=safe_mode or _flag(table, "safe_mode"),
         strict=strict or _flag(table, "strict"),
+        managed=refused,
         **sources,
     )
 

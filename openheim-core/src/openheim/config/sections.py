@@ -1,0 +1,41 @@
+"""One section of the settings, unchecked, for commands that must start quickly or go on in spite of faults."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from openheim.config.layers import Layer, merge_layers
+from openheim.config.paths import policy_files
+from openheim.config.toml import read_toml
+from openheim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ("read_section",)
+
+
+def read_section(name: str, file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A section as the user, the environment and the managed policy make it; and what the policy alone makes of it.
+
+    Args:
+        file: the user's config file.
+
+    Raises:
+        ConfigError: a file cannot be read, or has something else than a section there.
+    """
+    layers = [Layer("user", _only(name, file), file)]
+    if any(variable.startswith(f"OPENHEIM_{name.upper()}__") for variable in os.environ):
+        from openheim.config.environment import environment_layer
+
+        layers.append(Layer("environment", {name: environment_layer(os.environ).values.get(name, {})}))
+    policies = [Layer("policy", _only(name, policy), policy) for policy, _required in policy_files()]
+    return merge_layers(layers + policies)[name], merge_layers(policies).get(name, {})
+
+
+def _only(name: str, file: Path) -> dict[str, Any]:
+    table = (read_toml(file) or {}).get(name, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"[{name}]: must be a table", hint=f"write [{name}] on a line of its own")
+    return {name: table}
