@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from openheim import tool
-from openheim.agent.repair import with_every_call_answered
+from openheim.agent.repair import repaired
 from openheim.testing import Pause, reply_text, reply_tool_calls
 from tests.agent.sessions import Recorded, scripted_session
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 def is_valid(run: Recorded) -> bool:
     """Whether every call of the stored history is answered."""
     stored = run.stored()
-    return with_every_call_answered(stored) == stored
+    return repaired(stored) == stored
 
 
 async def test_cancel_while_the_model_answers() -> None:

@@ -1,4 +1,4 @@
-"""Histories that a crash has cut."""
+"""Histories that a crash has cut, or that were damaged otherwise."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from openheim.agent.repair import with_every_call_answered
-from openheim.messages import Message, TextBlock, ToolResultBlock, ToolUseBlock
+from openheim.agent.repair import RepairedHistory, repaired
+from openheim.messages import (
+    ImageBlock,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UnknownBlock,
+)
 from tests.agent.sessions import scripted_session
+from tests.agent.turns import is_acceptable
 
 pytestmark = pytest.mark.anyio
 
@@ -26,6 +37,10 @@ def user(text: str) -> Message:
     return Message("user", (TextBlock(text),), id=text)
 
 
+def said(text: str) -> Message:
+    return Message("assistant", (TextBlock(text),), id=text)
+
+
 def shape(messages: list[Message]) -> list[str]:
     return [
         f"{block.tool_call_id}{'!' if block.is_error else ''}" if isinstance(block, ToolResultBlock) else message.id
@@ -35,25 +50,116 @@ def shape(messages: list[Message]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("history", "repaired"),
+    ("history", "sent"),
     [
         ([user("a"), calls("1")], ["a", "m-1", "1!"]),
         ([user("a"), calls("1", "2"), result("2")], ["a", "m-1", "2", "1!"]),
         ([user("a"), calls("1", "2"), result("1"), user("b")], ["a", "m-1", "1", "2!", "b"]),
-        ([calls("1"), calls("2"), result("2")], ["m-1", "1!", "m-2", "2"]),
+        ([user("a"), calls("1"), calls("2"), result("2")], ["a", "m-1", "1!", "m-2", "2"]),
         ([user("a"), calls("1"), result("1")], ["a", "m-1", "1"]),
+        ([user("a"), calls("1"), user(" "), result("1"), user("b")], ["a", "m-1", "1", "b"]),
         ([], []),
     ],
 )
-async def test_every_call_gets_its_answer_where_it_belongs(history: list[Message], repaired: list[str]) -> None:
-    assert shape(with_every_call_answered(history)) == repaired
+async def test_every_call_gets_its_answer_where_it_belongs(history: list[Message], sent: list[str]) -> None:
+    assert shape(repaired(history)) == sent
+
+
+@pytest.mark.parametrize(
+    ("history", "sent"),
+    [
+        # A result without a call.
+        ([user("a"), result("9"), said("b"), user("c")], ["a", "b", "c"]),
+        ([result("9")], []),
+        # A second result for one call.
+        ([user("a"), calls("1"), result("1"), result("1"), user("b")], ["a", "m-1", "1", "b"]),
+        # A result before its call, and one behind the next message.
+        ([user("a"), result("1"), calls("1"), user("b")], ["a", "m-1", "1!", "b"]),
+        ([user("a"), calls("1"), user("b"), result("1"), said("c")], ["a", "m-1", "1!", "b", "c"]),
+        # The same id again, in another reply.
+        ([user("a"), calls("1"), result("1"), calls("1"), result("1")], ["a", "m-1", "1", "m-1", "1"]),
+    ],
+)
+async def test_every_answer_has_its_call(history: list[Message], sent: list[str]) -> None:
+    assert shape(repaired(history)) == sent
+
+
+async def test_results_that_share_a_message_are_told_apart() -> None:
+    both = Message("tool", (*result("1").content, *result("2").content, *result("1").content), id="r")
+    *_, answer = repaired([user("a"), calls("1"), both])
+    assert answer.content == result("1").content
+    assert answer.id != "r"
+    assert both.content[1:2] == result("2").content
+
+
+@pytest.mark.parametrize(
+    ("message", "is_sent"),
+    [
+        (Message("user", (), id="x"), False),
+        (Message("user", (TextBlock(" \n "), TextBlock("")), id="x"), False),
+        (Message("assistant", (TextBlock(""),), id="x"), False),
+        (Message("assistant", (ThinkingBlock(" "), TextBlock("")), id="x"), False),
+        (Message("assistant", (ThinkingBlock("", "signature"),), id="x"), True),
+        (Message("assistant", (TextBlock(""),), id="x", opaque={"kept": 1}), True),
+        (Message("assistant", (ThinkingBlock("hm"),), id="x"), True),
+        (Message("user", (TextBlock(""), ImageBlock("aGk=", "image/png")), id="x"), True),
+        (Message("user", (UnknownBlock({"type": "hologram"}),), id="x"), True),
+    ],
+)
+async def test_a_message_without_content_is_not_sent(message: Message, is_sent: bool) -> None:
+    history = [user("a"), message, user("b")]
+    assert repaired(history) == ([history[0], message, history[2]] if is_sent else [history[0], history[2]])
+
+
+async def test_what_begins_with_the_model_gets_a_beginning() -> None:
+    history = [result("0"), said("hello"), user("a")]
+    first, *rest = repaired(history)
+    assert first.role == "user"
+    assert first.text == "[The beginning of this conversation is missing.]"
+    assert rest == history[1:]
+    assert [message.id for message in repaired(history)] == [message.id for message in repaired(history)]
+
+
+MESSAGES = st.one_of(
+    st.sampled_from(["a", "b", " ", ""]).map(user),
+    st.sampled_from(["c", "\n"]).map(lambda text: said(text)),
+    st.lists(st.sampled_from("123"), min_size=1, max_size=3, unique=True).map(lambda ids: calls(*ids)),
+    st.sampled_from("1234").map(result),
+    st.lists(st.sampled_from("12"), max_size=2).map(
+        lambda ids: Message("tool", tuple(block for call in ids for block in result(call).content), id="r")
+    ),
+)
+
+
+@given(st.lists(MESSAGES), st.data())
+def test_any_history_can_be_sent(history: list[Message], data: st.DataObject) -> None:
+    sent = repaired(history)
+    assert not sent or is_acceptable(sent)
+    assert repaired(sent) == sent
+    # Piece by piece, with a request after each piece.
+    growing = RepairedHistory()
+    position = 0
+    while position < len(history):
+        position = data.draw(st.integers(position + 1, len(history)))
+        before = list(growing.messages)
+        assert growing.update(history[:position]) == len(before)
+        assert growing.messages[: len(before)] == before
+        assert not growing.messages or is_acceptable(growing.messages)
+
+
+async def test_another_history_is_repaired_from_its_beginning() -> None:
+    history = RepairedHistory()
+    history.update([user("a"), said("b"), user("c")])
+    for other in ([user("d"), said("e"), user("f")], [user("g")]):
+        assert history.update(other) == 0
+        assert history.messages == other
 
 
 async def test_repair_is_the_same_every_time() -> None:
     history = [user("a"), calls("1", "2")]
-    once, twice = with_every_call_answered(history), with_every_call_answered(history)
+    once, twice = repaired(history), repaired(history)
     assert [message.id for message in once] == [message.id for message in twice]
-    assert with_every_call_answered(once) == once
+    assert repaired(once) == once
 
 
 async def test_a_call_without_an_answer_gets_one_in_the_request_only(tmp_path: Path) -> None:

@@ -13,14 +13,17 @@ import anyio
 import anyio.lowlevel
 
 from openheim.agent.calls import CallContext, CallRun, announce_calls, prepare_calls, run_calls, settle
-from openheim.errors import OpenheimError, ProviderError, ServerError
-from openheim.events import IterationStart, Notice, RetryScheduled, TextDelta, ThinkingDelta, UsageReported
+from openheim.agent.context import ContextFitter
+from openheim.agent.requests import TurnRequests
+from openheim.agent.results import result_limit_bytes
+from openheim.agent.window import ContextSettings
+from openheim.errors import OpenheimError, ProviderError
+from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
-from openheim.providers import ModelRequest
-from openheim.retry import RetryPolicy, with_retries
+from openheim.retry import RetryPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from openheim.agent.steps import Steps
     from openheim.agent.toolbox import Toolbox
@@ -43,6 +46,8 @@ class LoopSettings:
         toolbox: the tools that a call may name.
         offered: those that the model is told of; the same tuple object while nothing changed.
         cache: the provider's place for bytes made from this session's messages.
+        context: what is known of the model's window, and what to do when it is full.
+        fitter: the session's; it remembers what was left out of requests, and what they were found to cost.
     """
 
     provider: Provider
@@ -58,18 +63,24 @@ class LoopSettings:
     thinking: str | int | None = None
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     cache: dict[str, Any] = field(default_factory=dict)
+    context: ContextSettings = field(default_factory=ContextSettings)
+    fitter: ContextFitter = field(default_factory=ContextFitter)
 
 
 class TurnHistory(Protocol):
     """The loop's view of the session's messages; the session provides one.
 
-    ``view`` is what requests are made from. :meth:`store` adds a message to it and puts it on disk as far as that
-    works, and :meth:`acknowledge` tells watchers about those that are there.
+    ``messages`` are those stored, in order. :meth:`store` adds one and puts it on disk as far as that works, and
+    :meth:`acknowledge` tells watchers about those that are there.
     """
 
-    view: list[Message]
+    messages: list[Message]
 
     def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message: ...
+
+    def store_record(self, record: Mapping[str, Any]) -> None:
+        """Puts a record (see :mod:`openheim.store`) behind the messages."""
+        ...
 
     def acknowledge(self) -> None: ...
 
@@ -120,6 +131,8 @@ class TurnLoop:
         self._runs: list[CallRun] = []
         self._stored_runs = 0
         self._scope = anyio.CancelScope()
+        self._requests = TurnRequests(settings, history, publish=publish, spend=self._spend)
+        settings.environment.result_limit_bytes = result_limit_bytes(settings.context.window)
         self._calls = CallContext(
             toolbox=settings.toolbox,
             environment=settings.environment,
@@ -167,7 +180,7 @@ class TurnLoop:
             reply = await self._call_model(iteration)
             message = self._store_reply(reply)
             if reply.usage is not None:
-                outcome.usage = outcome.usage + reply.usage
+                self._spend(reply.usage)
                 self.publish(UsageReported(reply.usage))
             calls = message.tool_uses if message is not None else ()
             if calls:
@@ -191,7 +204,6 @@ class TurnLoop:
     # --- the model ---
 
     async def _call_model(self, iteration: int) -> ModelReply:
-        settings = self.settings
         self.pieces = pieces = []
         publish = self.publish
 
@@ -199,36 +211,10 @@ class TurnLoop:
             pieces.append(delta)
             publish(delta)
 
-        request = ModelRequest(
-            model=settings.model,
-            system=settings.system,
-            messages=self.history.view,
-            tools=settings.offered,
-            max_tokens=settings.max_tokens,
-            thinking=settings.thinking,
-            cache=settings.cache,
-        )
-        return await with_retries(
-            lambda: settings.steps.run("model", str(iteration), lambda: self._generate(request, emit), "safe"),
-            shown=lambda: bool(pieces),
-            on_retry=lambda attempt, delay, err: publish(RetryScheduled(attempt, delay, str(err))),
-            policy=settings.retry,
-            random=settings.steps.random,
-        )
+        return await self._requests.call(iteration, emit, lambda: bool(pieces))
 
-    async def _generate(self, request: ModelRequest, emit: Callable[[Delta], None]) -> ModelReply:
-        try:
-            return await self.settings.provider.generate(request, emit)
-        except OpenheimError:
-            raise
-        except Exception as err:
-            _log.debug("the provider failed", exc_info=err)
-            name = self.settings.provider_name
-            raise ServerError(
-                f"provider {name!r} failed: {type(err).__name__}: {err}",
-                hint="this is a fault in its plugin; --debug --log-level debug shows where",
-                retryable=False,
-            ) from err
+    def _spend(self, usage: Usage) -> None:
+        self._outcome.usage = self._outcome.usage + usage
 
     def _store_reply(self, reply: ModelReply) -> Message | None:
         self.pieces = []

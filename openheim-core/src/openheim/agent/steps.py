@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from openheim.tools import Replay
 
-__all__ = ("DirectSteps", "Steps")
+__all__ = ("DirectSteps", "Steps", "timestamp")
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Steps(Protocol):
         """Runs one step.
 
         Args:
-            name: what kind of step: ``model``, ``tool``, ``permission``.
+            name: what kind of step: ``model``, ``tool``, ``permission``, ``compaction``.
             key: tells the steps of one session apart; the same in every replay.
             call: does the work.
             replay: whether the work may be done again when its outcome was lost.
@@ -58,3 +58,8 @@ class DirectSteps:
 
     def random(self) -> float:
         return random.random()
+
+
+def timestamp(steps: Steps) -> str:
+    """Now, in RFC 3339 with milliseconds."""
+    return steps.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,136 @@
+"""The model calls of one turn: each request made to fit the window, before it is sent and when it is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openheim.agent.compaction import summarise
+from openheim.agent.model import call_model
+from openheim.errors import ContextOverflowError, OpenheimError, ProviderError
+from openheim.events import ContextTrimmed, Notice
+from openheim.providers import ModelRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from openheim.agent.loop import LoopSettings, TurnHistory
+    from openheim.agent.window import Room
+    from openheim.events import Event
+    from openheim.messages import Usage
+    from openheim.providers import EmitDelta, ModelReply
+
+__all__ = ("OVERFLOW_RETRIES", "TurnRequests")
+
+#: How often a request that is refused as too long is sent again, shortened.
+OVERFLOW_RETRIES = 2
+
+
+class TurnRequests:
+    """Makes a turn's requests.
+
+    Args:
+        spend: told what calls cost that are no replies of the turn.
+    """
+
+    def __init__(
+        self,
+        settings: LoopSettings,
+        history: TurnHistory,
+        *,
+        publish: Callable[[Event], None],
+        spend: Callable[[Usage], None],
+    ) -> None:
+        self._settings = settings
+        self._history = history
+        self._publish = publish
+        self._spend = spend
+        self._may_summarise = settings.context.strategy == "summarise"
+
+    async def call(self, iteration: int, emit: EmitDelta, shown: Callable[[], bool]) -> ModelReply:
+        """Calls the model with the conversation as it is now.
+
+        Args:
+            shown: whether a piece of the reply has reached anybody.
+
+        Raises:
+            ContextOverflowError: the request is too long, and no measure helps.
+            ProviderError: what the last attempt failed with.
+        """
+        fitter = self._settings.fitter
+        fitter.bind(self._settings)
+        fitter.update(self._history.messages)
+        room = fitter.exceeded()
+        if room is not None:
+            await self._make_room(room)
+        refusals = 0
+        while True:
+            self._announce_trim()
+            key = str(iteration) if not refusals else f"{iteration}.{refusals}"
+            try:
+                reply = await self._send(key, emit, shown)
+            except ContextOverflowError as err:
+                if shown():
+                    raise
+                if refusals == OVERFLOW_RETRIES or not await self._make_room(fitter.rejected()):
+                    fitter.gave_up()
+                    raise _too_long(err) from err
+                refusals += 1
+            else:
+                fitter.accepted(reply.usage)
+                return reply
+
+    async def _send(self, key: str, emit: EmitDelta, shown: Callable[[], bool]) -> ModelReply:
+        settings = self._settings
+        request = ModelRequest(
+            model=settings.model,
+            system=settings.system,
+            messages=settings.fitter.request,
+            tools=settings.offered,
+            max_tokens=settings.max_tokens,
+            thinking=settings.thinking,
+            cache=settings.cache,
+        )
+        return await call_model(settings, request, step=("model", key), emit=emit, shown=shown, publish=self._publish)
+
+    async def _make_room(self, room: Room) -> bool:
+        """Takes one measure after the other until the request fits. False if that changed nothing."""
+        fitter = self._settings.fitter
+        changed = fitter.shorten_old_results(room)
+        if fitter.size > room.limit and self._may_summarise:
+            changed = await self._summarise(room) or changed
+        for measure in (fitter.leave_out_turns, fitter.shorten_latest_turn, fitter.leave_out_summary):
+            if fitter.size > room.limit:
+                changed = measure(room) or changed
+        return changed
+
+    async def _summarise(self, room: Room) -> bool:
+        try:
+            result = await summarise(self._settings, self._history, publish=self._publish, room=room)
+        except OpenheimError as err:
+            # Not in every round anew: that would cost a failing call each.
+            self._may_summarise = False
+            if isinstance(err, ProviderError) and err.usage is not None:
+                self._spend(err.usage)
+            text = f"the conversation could not be summarised, so its oldest turns are left out: {err.message}"
+            self._publish(Notice("warning", text))
+            return False
+        if result is None:
+            return False
+        if result.usage is not None:
+            self._spend(result.usage)
+        return True
+
+    def _announce_trim(self) -> None:
+        dropped = self._settings.fitter.newly_dropped()
+        if dropped is not None:
+            self._publish(ContextTrimmed(dropped))
+
+
+def _too_long(err: ContextOverflowError) -> ContextOverflowError:
+    return ContextOverflowError(
+        f"the conversation does not fit the model's context window any more: {err.message}",
+        hint="start a new session or compact this one, or use a model with a larger window",
+        status=err.status,
+        partial=err.partial,
+        usage=err.usage,
+    )

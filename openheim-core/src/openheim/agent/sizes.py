@@ -1,0 +1,77 @@
+"""How long a request is in bytes, as far as the model's window is concerned.
+
+It is not the length on the wire: an image costs the window about the same however long its base64 is, and what JSON
+adds to a message is taken as a constant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openheim._jsontext import dump_text
+from openheim.messages import (
+    ImageBlock,
+    RedactedThinkingBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from openheim.messages import Block, Message
+    from openheim.providers import ToolSpec
+
+__all__ = ("IMAGE_BYTES", "MESSAGE_BYTES", "message_size", "text_size", "tools_size")
+
+#: What a message takes beside its content.
+MESSAGE_BYTES = 16
+IMAGE_BYTES = 6000
+
+
+def message_size(message: Message) -> int:
+    size = MESSAGE_BYTES + sum(map(_block_size, message.content))
+    return size if message.opaque is None else size + _json_size(message.opaque)
+
+
+def tools_size(tools: Sequence[ToolSpec]) -> int:
+    """The length of the definitions as JSON."""
+    return sum(
+        _json_size({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
+        for tool in tools
+    )
+
+
+def text_size(text: str) -> int:
+    """The length in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _block_size(block: Block) -> int:
+    match block:
+        case TextBlock():
+            return text_size(block.text)
+        case ToolResultBlock():
+            names = text_size(block.tool_call_id) + text_size(block.tool_name)
+            return names + text_size(block.content) + IMAGE_BYTES * len(block.images)
+        case ToolUseBlock():
+            names = text_size(block.id) + text_size(block.name)
+            return names + text_size(block.arguments) + text_size(block.signature or "")
+        case ThinkingBlock():
+            return text_size(block.thinking) + text_size(block.signature or "")
+        case RedactedThinkingBlock():
+            return text_size(block.data)
+        case ImageBlock():
+            return IMAGE_BYTES
+        case _:
+            return 0  # Of a type that is not known, so it is not sent.
+
+
+def _json_size(value: Any) -> int:
+    try:
+        return text_size(dump_text(value))
+    except (ValueError, TypeError, RecursionError):
+        return 0  # The provider says what is wrong with it.

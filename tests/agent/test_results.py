@@ -1,0 +1,57 @@
+"""How much of a tool's result the model is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from openheim import Turn, tool
+from openheim.agent.results import cut_text, old_result_bytes, result_limit_bytes
+from openheim.messages import ToolResultBlock
+from openheim.testing import reply_tool_calls
+from tests.agent.turns import Conversation
+
+pytestmark = pytest.mark.anyio
+
+KIB = 1024
+
+
+@pytest.mark.parametrize(
+    ("window", "limit", "old"),
+    [
+        (None, 128 * KIB, 2048),
+        (1_000_000, 128 * KIB, 2048),
+        (200_000, 128 * KIB, 2048),
+        (64 * KIB, 64 * KIB, 2048),
+        (16 * KIB, 16 * KIB, KIB),
+        (8 * KIB, 8 * KIB, 512),
+        (1000, 8 * KIB, 400),
+    ],
+)
+async def test_limits_go_with_the_window(window: int | None, limit: int, old: int) -> None:
+    assert (result_limit_bytes(window), old_result_bytes(window)) == (limit, old)
+
+
+async def test_the_loop_keeps_results_within_the_limit_and_tells_tools_of_it() -> None:
+    limits: list[int] = []
+
+    @tool
+    async def long(turn: Turn) -> str:
+        limits.append(turn.result_limit_bytes)
+        return "é" * 20_000 + "the end"
+
+    run = Conversation([reply_tool_calls(("long", {})), "ok"], tools=[long], context={"window": 16 * KIB})
+    await run.prompt("go")
+    (result,) = run.history.messages[2].content
+    assert isinstance(result, ToolResultBlock)
+    assert limits == [16 * KIB]
+    assert 15 * KIB < len(result.content.encode()) <= 16 * KIB
+    assert result.content.endswith("éthe end")
+    assert "of 40007 bytes left out here" in result.content
+
+
+@pytest.mark.parametrize("limit", [0, 100, 199, 200, 201, 1000])
+@pytest.mark.parametrize("text", ["x" * 5000, "é" * 3000, "\U0001f600" * 2000, "\ud800" * 2000])
+async def test_a_cut_keeps_whole_characters(text: str, limit: int) -> None:
+    cut = cut_text(text, limit)
+    assert len(cut.encode("utf-8", "surrogatepass")) <= max(limit, 200)
+    assert f"of {len(text.encode('utf-8', 'surrogatepass'))} bytes left out here" in cut
