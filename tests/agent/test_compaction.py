@@ -222,6 +222,18 @@ async def test_a_first_request_that_leaves_no_room_goes_last() -> None:
     assert list(resumed.requests[0].messages[0].content) == list(run.requests[1].messages[0].content)
 
 
+async def test_a_summary_left_out_in_vain_is_taken_back() -> None:
+    history = turns(4000, 500, 500)
+    history.records = [{"record": "compaction", "upto": "m1", "summary": "the summary"}]
+    run = Conversation([TOO_LONG, TOO_LONG, TOO_LONG, "ok"], history=history)
+    assert isinstance((await run.prompt("x")).error, ContextOverflowError)
+    assert texts(run.requests[2]) == ["[6 earlier messages omitted to fit the context window]x"]
+    await run.prompt("y")
+    head, *rest = run.requests[3].messages
+    assert head.id == run.requests[0].messages[0].id
+    assert [message.id for message in rest] == ["m2", "m3", "m4", "m5", "m6", "m7"]
+
+
 async def test_a_part_that_is_too_long_is_summarised_by_its_ends() -> None:
     run = Conversation(["sum"], history=turns(*[2000] * 20), context=SUMMARISE | {"window": 8000})
     await run.compact()

@@ -180,6 +180,17 @@ async def test_old_results_are_shortened_before_turns_are_left_out() -> None:
     assert run.history.messages[2].content == (whole,)
 
 
+async def test_results_of_the_turn_before_stay_whole_where_older_ones_make_room() -> None:
+    calls = [reply_tool_calls(("produce", {"size": size})) for size in (3000, 6000)]
+    script = [calls[0], "done", calls[1], "done", "ok"]
+    run = Conversation(script, tools=[produce], context={"window": 3000, "reserve_tokens": 0})
+    for text in ("one", "two", "three " * 300):
+        await run.prompt(text)
+    # Shortening both would bring the request down to the low mark; it fits without.
+    assert [len(text) > 400 for text in texts(run.requests[-1]) if "0123" in text] == [False, True]
+    assert not run.of_type("context_trimmed")
+
+
 async def test_images_of_old_results_are_left_out_with_a_note() -> None:
     images = (ImageBlock("aGk=", "image/png"),) * 2
     history = MemoryHistory()
