@@ -24,7 +24,7 @@ async def test_cancel_while_the_model_answers() -> None:
     async with scripted_session([reply_text("so far", pause, "never")]) as run, anyio.create_task_group() as group:
 
         async def prompt() -> None:
-            outcome = await run.session.prompt("go")
+            outcome = await run.session.run("go")
             assert outcome.stop_reason == "cancelled"
             assert outcome.error is None
 
@@ -59,7 +59,7 @@ async def test_cancel_while_tools_run_keeps_the_finished_results() -> None:
         ended = anyio.Event()
 
         async def prompt() -> None:
-            assert (await run.session.prompt("go")).stop_reason == "cancelled"
+            assert (await run.session.run("go")).stop_reason == "cancelled"
             ended.set()
 
         group.start_soon(prompt)
@@ -73,7 +73,7 @@ async def test_cancel_while_tools_run_keeps_the_finished_results() -> None:
         assert results[0].content == "Error: cancelled by the user"
         assert len(run.of_type("tool_result")) == 3
         assert is_valid(run)
-        assert (await run.session.prompt("on")).text == "after"
+        assert (await run.session.run("on")).text == "after"
 
 
 async def test_cancel_in_the_last_iteration_is_cancelled() -> None:
@@ -85,7 +85,7 @@ async def test_cancel_in_the_last_iteration_is_cancelled() -> None:
     script = [reply_tool_calls(("cancels", {}))]
     async with scripted_session(script, tools=[cancels], max_iterations=1) as run:
         with anyio.fail_after(10):
-            outcome = await run.session.prompt("go")
+            outcome = await run.session.run("go")
         assert outcome.stop_reason == "cancelled"
         assert is_valid(run)
 
@@ -102,7 +102,7 @@ async def test_cancel_while_a_person_is_asked() -> None:
     ):
 
         async def prompt() -> None:
-            assert (await run.session.prompt("go")).stop_reason == "cancelled"
+            assert (await run.session.run("go")).stop_reason == "cancelled"
 
         group.start_soon(prompt)
         with anyio.fail_after(10):
@@ -117,16 +117,16 @@ async def test_the_caller_being_cancelled_is_a_cancel_too() -> None:
     pause = Pause()
     async with scripted_session([reply_text("so far", pause), "next"]) as run:
         async with anyio.create_task_group() as group:
-            group.start_soon(run.session.prompt, "go")
+            group.start_soon(run.session.run, "go")
             with anyio.fail_after(10):
                 await pause.reached()
             group.cancel_scope.cancel()
         assert not run.session.running
         assert [message.text for message in run.stored()] == ["go", "so far"]
-        assert (await run.session.prompt("again")).text == "next"
+        assert (await run.session.run("again")).text == "next"
 
 
 async def test_cancel_before_anything_has_happened() -> None:
     async with scripted_session(["never", "fine"]) as run:
         run.session.cancel()
-        assert (await run.session.prompt("go")).stop_reason == "end_turn"
+        assert (await run.session.run("go")).stop_reason == "end_turn"

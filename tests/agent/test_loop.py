@@ -29,7 +29,7 @@ async def test_order_of_events_in_one_turn() -> None:
         reply_text("Done.", usage=Usage(4, 1)),
     ]
     async with scripted_session(script, tools=[echo]) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     assert run.types == [
         "message",
         "iteration_start",
@@ -54,7 +54,7 @@ async def test_order_of_events_in_one_turn() -> None:
 
 async def test_deltas_come_before_their_message() -> None:
     async with scripted_session([reply_text("Hel", "lo", thinking="hm")]) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     kinds = [event.type for event in run.events]
     first_delta = kinds.index("thinking_delta")
     assert kinds[first_delta : first_delta + 4] == ["thinking_delta", "text_delta", "text_delta", "message"]
@@ -76,7 +76,7 @@ async def test_calls_run_concurrently_and_are_stored_in_call_order() -> None:
     script = [reply_tool_calls(("waits", {}), ("quick", {})), "ok"]
     async with scripted_session(script, tools=[waits, quick]) as run:
         with anyio.fail_after(10):
-            await run.session.prompt("go")
+            await run.session.run("go")
     assert [event.content for event in run.of_type("tool_result")] == ["second", "first"]
     assert [result.content for result in run.results()] == ["first", "second"]
     assert [result.content for message in run.stored() if message.role == "tool" for result in message.content] == [
@@ -96,7 +96,7 @@ async def test_arguments_that_are_no_object_are_never_run_nor_asked_about(argume
 
     script = [reply_tool_calls(("echo", arguments)), "sorry"]
     async with scripted_session(script, tools=[echo], gate=Gate()) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     (result,) = run.results()
     assert result.is_error
     assert "not a valid JSON object" in result.content
@@ -111,7 +111,7 @@ async def test_blank_arguments_are_an_empty_object(arguments: str) -> None:
         return "ran"
 
     async with scripted_session([reply_tool_calls(("nothing", arguments)), "ok"], tools=[nothing]) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     assert [result.content for result in run.results()] == ["ran"]
 
 
@@ -119,7 +119,7 @@ async def test_blank_arguments_are_an_empty_object(arguments: str) -> None:
 async def test_a_call_cut_at_the_output_limit_is_answered_with_advice(arguments: str) -> None:
     script = [reply_tool_calls(("echo", arguments), finish="max_tokens"), "shorter now"]
     async with scripted_session(script, tools=[echo]) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     (result,) = run.results()
     assert result.is_error
     assert "smaller arguments" in result.content
@@ -138,7 +138,7 @@ async def test_a_call_cut_at_the_output_limit_is_answered_with_advice(arguments:
 )
 async def test_arguments_of_wrong_types_are_named(arguments: dict[str, Any], problem: str) -> None:
     async with scripted_session([reply_tool_calls(("echo", arguments)), "ok"], tools=[echo]) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     assert run.results()[0].content == f"Error: invalid arguments: {problem}"
     assert run.results()[0].is_error
 
@@ -149,13 +149,13 @@ async def test_null_for_an_optional_argument_is_unset() -> None:
         return str(start)
 
     async with scripted_session([reply_tool_calls(("count", {"start": None})), "ok"], tools=[count]) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     assert [result.content for result in run.results()] == ["5"]
 
 
 async def test_an_unknown_tool_gets_the_closest_names() -> None:
     async with scripted_session([reply_tool_calls(("ehco", {})), "ok"], tools=[echo]) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     (result,) = run.results()
     assert result.is_error
     assert result.content == "Error: there is no tool 'ehco'; there are: echo"
@@ -167,7 +167,7 @@ async def test_results_over_the_limit_keep_head_and_tail() -> None:
         return "é" * 60_000 + "middle" + "ü" * 60_000 + "the end"
 
     async with scripted_session([reply_tool_calls(("long", {})), "ok"], tools=[long]) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     content = run.results()[0].content
     assert len(content.encode()) <= 131_072
     assert content.startswith("é" * 1000)
@@ -181,7 +181,7 @@ async def test_a_result_at_the_limit_is_whole() -> None:
         return "x" * 131_072
 
     async with scripted_session([reply_tool_calls(("exact", {})), "ok"], tools=[exact]) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     assert run.results()[0].content == "x" * 131_072
 
 
@@ -200,7 +200,7 @@ async def test_a_tool_that_fails_gives_an_error_result(fault: BaseException, con
         raise fault
 
     async with scripted_session([reply_tool_calls(("fails", {})), "went on"], tools=[fails]) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     (result,) = run.results()
     assert (result.content, result.is_error) == (content, True)
     assert outcome.text == "went on"
@@ -212,7 +212,7 @@ async def test_a_tool_that_returns_something_else_gives_an_error_result() -> Non
         return 3  # type: ignore[return-value]  # what the test is about
 
     async with scripted_session([reply_tool_calls(("odd", {})), "ok"], tools=[odd]) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     assert "the tool returned int" in run.results()[0].content
 
 
@@ -222,7 +222,7 @@ async def test_images_and_display_of_a_result() -> None:
         return ToolResult((TextBlock("a cat"), ImageBlock("aGk=", "image/png")), {"title": "cat.png"})
 
     async with scripted_session([reply_tool_calls(("picture", {})), "ok"], tools=[picture]) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
         stored = run.stored()
     (result,) = run.results()
     assert result.content == "a cat"
@@ -239,7 +239,7 @@ async def test_call_ids_are_unique_over_replies_and_never_blank() -> None:
         return ScriptedReply(tuple(ToolUseBlock(id, "echo", '{"text": "x"}') for id in ids), "tool_use")
 
     async with scripted_session([reply("same", "same"), reply("same", " "), "ok"], tools=[echo]) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     ids = [call.id for message in run.session.messages for call in message.tool_uses]
     assert ids[0] == "same"
     assert len(set(ids)) == 4
@@ -260,7 +260,7 @@ async def test_call_ids_are_unique_over_replies_and_never_blank() -> None:
 )
 async def test_stop_reasons(reply: Any, stop_reason: str, text: str) -> None:
     async with scripted_session([reply]) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     assert (outcome.stop_reason, outcome.text) == (stop_reason, text)
     assert len(run.provider.requests) == 1
     warned = [event.text for event in run.of_type("notice")]
@@ -269,7 +269,7 @@ async def test_stop_reasons(reply: Any, stop_reason: str, text: str) -> None:
 
 async def test_paused_replies_are_gone_on_with() -> None:
     async with scripted_session([reply_text("first ", finish="paused"), "second"]) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     assert (outcome.stop_reason, outcome.iterations, outcome.text) == ("end_turn", 2, "second")
     assert [message.role for message in run.provider.requests[1].messages] == ["user", "assistant"]
 
@@ -283,7 +283,7 @@ async def test_a_refusal_that_holds_calls_runs_none_of_them() -> None:
         return ""
 
     async with scripted_session([reply_tool_calls(("act", {}), finish="refusal")], tools=[act]) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     assert outcome.stop_reason == "refusal"
     assert not ran
     assert run.results()[0].is_error
@@ -293,7 +293,7 @@ async def test_a_refusal_that_holds_calls_runs_none_of_them() -> None:
 async def test_max_iterations_is_exact(limit: int) -> None:
     replies = (reply_tool_calls(("echo", {"text": "x"}), text=f"round {number}") for number in range(1, 100))
     async with scripted_session(replies, tools=[echo], max_iterations=limit) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     assert len(run.provider.requests) == limit
     assert (outcome.stop_reason, outcome.iterations) == ("max_turn_requests", limit)
     assert outcome.text == f"round {limit}"
@@ -303,34 +303,34 @@ async def test_max_iterations_is_exact(limit: int) -> None:
 async def test_a_provider_failure_keeps_the_prompt_and_what_had_arrived() -> None:
     error = InvalidRequestError("the service refuses")
     async with scripted_session([reply_error(error, after="half an"), "again"]) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
         assert outcome.stop_reason is None
         assert isinstance(outcome.error, InvalidRequestError)
         assert [message.role for message in run.stored()] == ["user", "assistant"]
         assert run.stored()[1].text == "half an"
         assert run.stored()[1].stop_reason == "error"
         assert run.of_type("turn_finished")[0].error["kind"] == "invalid_request"
-        assert (await run.session.prompt("more")).text == "again"
+        assert (await run.session.run("more")).text == "again"
 
 
 async def test_a_fault_in_a_provider_is_an_error_and_not_a_crash() -> None:
     async with scripted_session([reply_error(ZeroDivisionError("oops")), "fine"]) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
         assert isinstance(outcome.error, ServerError)
         assert not outcome.error.retryable
         assert "ZeroDivisionError: oops" in outcome.error.message
-        assert (await run.session.prompt("go")).text == "fine"
+        assert (await run.session.run("go")).text == "fine"
 
 
 async def test_retries_happen_only_while_nothing_was_shown() -> None:
     script = [reply_error(ServerError("busy")), reply_error(ServerError("busy")), "there"]
     async with scripted_session(script) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     assert outcome.text == "there"
     assert [event.attempt for event in run.of_type("retry")] == [2, 3]
 
     async with scripted_session([reply_error(ServerError("broke"), after="shown")]) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     assert isinstance(outcome.error, ServerError)
     assert not run.of_type("retry")
 
@@ -346,7 +346,7 @@ async def test_a_tool_sees_its_turn() -> None:
         return "ok"
 
     async with scripted_session([reply_tool_calls(("look", {})), "ok"], tools=[look]) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     assert "turn" not in json.dumps(dict(look.parameters))
     assert seen["cwd"] == run.session.files.cwd
     assert list(seen["roots"]) == [run.session.files.root]
@@ -364,8 +364,8 @@ async def test_the_tools_are_sorted_and_the_same_object_in_every_request() -> No
 
     script = [reply_tool_calls(("echo", {"text": "a"})), "x", "y"]
     async with scripted_session(script, tools=[echo, alpha]) as run:
-        await run.session.prompt("go")
-        await run.session.prompt("go")
+        await run.session.run("go")
+        await run.session.run("go")
     first, *others = run.provider.requests
     assert [spec.name for spec in first.tools] == ["alpha", "echo"]
     assert all(request.tools is first.tools for request in others)
@@ -377,10 +377,10 @@ async def test_a_second_prompt_while_one_runs_is_refused_at_once() -> None:
 
     pause = Pause()
     async with scripted_session([reply_text("a", pause, "b"), "c"]) as run, anyio.create_task_group() as group:
-        group.start_soon(run.session.prompt, "first")
+        group.start_soon(run.session.run, "first")
         with anyio.fail_after(10):
             await pause.reached()
         with pytest.raises(SessionBusyError):
-            await run.session.prompt("second")
+            await run.session.run("second")
         pause.release()
     assert [message.text for message in run.session.messages] == ["first", "ab"]

@@ -76,9 +76,9 @@ async def test_a_call_without_an_answer_gets_one_in_the_request_only(tmp_path: P
     script = [reply_tool_calls(("act", {})), "fine"]
     async with scripted_session(script, tools=[act], gate=Gate()) as run:
         with pytest.raises(Crash):
-            await run.session.prompt("go")
+            await run.session.run("go")
         before = run.runtime.store.log_path(run.session.id).read_bytes()
-        assert (await run.session.prompt("on")).text == "fine"
+        assert (await run.session.run("on")).text == "fine"
         after = run.runtime.store.log_path(run.session.id).read_bytes()
     sent = run.provider.requests[1].messages
     assert [message.role for message in sent] == ["user", "assistant", "tool", "user"]

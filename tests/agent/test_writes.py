@@ -38,7 +38,7 @@ async def _interleaved(rounds: int, seed: int) -> None:
             calls.append(("add", {"path": path, "number": number * 10 + offset}))
         script.append(reply_tool_calls(*calls))
     async with scripted_session([*script, "done"], tools=[add], max_iterations=rounds + 1) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     assert outcome.text == "done"
     # Nothing lost, and in call order.
     assert counters == expected
@@ -64,7 +64,7 @@ async def test_writes_to_different_paths_run_concurrently() -> None:
     script = [reply_tool_calls(("write", {"path": "a"}), ("write", {"path": "b"})), "ok"]
     async with scripted_session(script, tools=[write]) as run:
         with anyio.fail_after(10):
-            await run.session.prompt("go")
+            await run.session.run("go")
     assert [result.content for result in run.results()] == ["a", "b"]
 
 
@@ -78,5 +78,5 @@ async def test_a_write_waits_for_an_earlier_one_that_is_denied_or_fails() -> Non
     script = [reply_tool_calls(("write", {"fail": True}), ("write", {"fail": False})), "ok"]
     async with scripted_session(script, tools=[write]) as run:
         with anyio.fail_after(10):
-            await run.session.prompt("go")
+            await run.session.run("go")
     assert [result.is_error for result in run.results()] == [True, False]

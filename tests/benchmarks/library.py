@@ -54,14 +54,14 @@ class OpenheimSubject:
         session = self.session(mode)
 
         async def turn() -> None:
-            outcome = await session.prompt("hi")
+            outcome = await session.run("hi")
             assert outcome.stop_reason == "end_turn", outcome
 
         return turn
 
     async def many(self, mode: str, count: int) -> None:
         async def one() -> None:
-            outcome = await self.session(mode).prompt("hi")
+            outcome = await self.session(mode).run("hi")
             assert outcome.stop_reason == "end_turn", outcome
 
         async with anyio.create_task_group() as group:

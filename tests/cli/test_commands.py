@@ -232,7 +232,7 @@ class Once:
 
     async def serve(self, runtime, options):
         session = runtime.new_session(provider="demo")
-        await session.prompt(options)
+        await session.run(options)
         print("asked:", session.messages[0].text)
 
 class Plugin:

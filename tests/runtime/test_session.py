@@ -41,7 +41,7 @@ async def test_every_call_is_announced_before_the_first_question() -> None:
         scripted_session(script, tools=[act], gate="ask", attended=True) as run,
         anyio.create_task_group() as group,
     ):
-        group.start_soon(run.session.prompt, "go")
+        group.start_soon(run.session.run, "go")
         with anyio.fail_after(10):
             await anyio.wait_all_tasks_blocked()
         kinds = [kind for kind in run.types if kind in ("tool_call", "permission_asked")]
@@ -56,7 +56,7 @@ async def test_the_first_answer_wins_and_all_learn_of_it() -> None:
         scripted_session([reply_tool_calls(("act", {})), "ok"], tools=[act], gate="ask", attended=True) as run,
         anyio.create_task_group() as group,
     ):
-        group.start_soon(run.session.prompt, "go")
+        group.start_soon(run.session.run, "go")
         with anyio.fail_after(10):
             await anyio.wait_all_tasks_blocked()
         (asked,) = run.of_type("permission_asked")
@@ -85,7 +85,7 @@ async def test_a_gate_that_fails_or_gives_no_decision_denies(decide: Any) -> Non
             return decide()
 
     async with scripted_session([reply_tool_calls(("act", {})), "ok"], tools=[act], gate=Gate()) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     assert run.results()[0].is_error
     assert len(outcome.denied) == 1
 
@@ -112,14 +112,14 @@ async def test_modes_and_rules_where_nobody_can_be_asked(
 ) -> None:
     script = [reply_tool_calls((tool_name, {})), "ok"]
     async with scripted_session(script, tools=[act, look], gate="ask", mode=mode, allow=allow, deny=deny) as run:
-        outcome = await run.session.prompt("go")
+        outcome = await run.session.run("go")
     assert run.results()[0].is_error is not runs
     assert bool(outcome.denied) is not runs
 
 
 async def test_plan_mode_offers_read_only_tools_and_runs_no_other() -> None:
     async with scripted_session([reply_tool_calls(("act", {})), "ok"], tools=[act, look], mode="plan") as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     assert [spec.name for spec in run.provider.requests[0].tools] == ["look"]
     assert run.results()[0].is_error
 
@@ -127,14 +127,14 @@ async def test_plan_mode_offers_read_only_tools_and_runs_no_other() -> None:
 async def test_a_deny_rule_about_a_target_holds_when_the_target_is_not_known() -> None:
     script = [reply_tool_calls(("look", {})), "ok"]
     async with scripted_session(script, tools=[look], deny=("look(secret/**)",)) as run:
-        await run.session.prompt("go")
+        await run.session.run("go")
     assert run.results()[0].is_error
 
 
 async def test_joining_gives_snapshot_and_position_in_one_step() -> None:
     pause = Pause()
     async with scripted_session([reply_text("one ", pause, "two")]) as run, anyio.create_task_group() as group:
-        group.start_soon(run.session.prompt, "go")
+        group.start_soon(run.session.run, "go")
         with anyio.fail_after(10):
             await pause.reached()
         snapshot = run.session.join()
@@ -153,7 +153,7 @@ async def test_what_is_on_disk_before_the_model_answers() -> None:
     async with scripted_session([reply_text(pause, "hi")]) as run, anyio.create_task_group() as group:
         folder = run.runtime.store.folder
         assert not list(folder.iterdir())
-        group.start_soon(run.session.prompt, "first question")
+        group.start_soon(run.session.run, "first question")
         with anyio.fail_after(10):
             await pause.reached()
         assert {path.suffix for path in folder.iterdir()} == {".json", ".jsonl"}
@@ -169,7 +169,7 @@ async def test_the_stored_form() -> None:
         reply_text("Done.", usage=Usage(9, 1)),
     ]
     async with scripted_session(script, tools=[act]) as run:
-        await run.session.prompt([TextBlock("do"), ImageBlock("aGk=", "image/png")])
+        await run.session.run([TextBlock("do"), ImageBlock("aGk=", "image/png")])
         path = run.runtime.store.log_path(run.session.id)
         meta_path = run.runtime.store.meta_path(run.session.id)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -215,9 +215,9 @@ async def test_a_prompt_that_cannot_be_saved_is_not_sent(monkeypatch: pytest.Mon
         with monkeypatch.context() as patch:
             patch.setattr(SessionLog, "append", full)
             with pytest.raises(StorageError):
-                await run.session.prompt("lost?")
+                await run.session.run("lost?")
         assert not run.provider.requests
-        assert (await run.session.prompt("again")).text == "fine"
+        assert (await run.session.run("again")).text == "fine"
         assert [message.text for message in run.stored()] == ["again", "fine"]
 
 
@@ -236,11 +236,11 @@ async def test_messages_that_cannot_be_saved_are_not_acknowledged_and_follow_lat
     async with scripted_session(["one", "two"]) as run:
         with monkeypatch.context() as patch:
             patch.setattr(SessionLog, "append", refuses_assistants)
-            outcome = await run.session.prompt("go")
+            outcome = await run.session.run("go")
         assert outcome.text == "one"
         assert [event.message.role for event in run.of_type("message")] == ["user"]
         assert [event.severity for event in run.of_type("notice")] == ["error"]
-        await run.session.prompt("on")
+        await run.session.run("on")
         assert [message.text for message in run.stored()] == ["go", "one", "on", "two"]
         assert len(run.of_type("message")) == 4
 
@@ -264,7 +264,7 @@ async def test_observers_get_events_and_a_failing_one_is_dropped(tmp_path: Path)
     host.register(Breaks(), kind="plugins", name="breaks")
     async with Runtime(load_config(environment={}), host, report=reports.append) as runtime:
         session = runtime.new_session(provider=ScriptedProvider(["hi"]), cwd=tmp_path)
-        await session.prompt("go")
+        await session.run("go")
     assert [kind for kind, _id in seen] == ["message", "iteration_start", "message", "turn_finished"]
     assert {session_id for _kind, session_id in seen} == {session.id}
     assert len([line for line in reports if "no metrics today" in line]) == 1
@@ -295,7 +295,7 @@ async def test_many_sessions_at_once(tmp_path: Path) -> None:
             for _turn in range(2):
                 async with anyio.create_task_group() as group:
                     for session in sessions:
-                        group.start_soon(session.prompt, "go")
+                        group.start_soon(session.run, "go")
     for number, session in enumerate(sessions):
         stored = runtime.store.load(session.id)
         assert [message.text for message in stored.messages] == ["go", f"answer {number}"] * 2

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = (
+    "Client",
     "Decision",
     "Embedder",
     "Event",
@@ -27,6 +28,7 @@ __all__ = (
     "ProviderSettings",
     "Runtime",
     "Session",
+    "SyncClient",
     "TextBlock",
     "TextDelta",
     "Tool",
@@ -44,6 +46,7 @@ __all__ = (
 )
 
 _HOME = {
+    "Client": "client",
     "Decision": "gates",
     "Embedder": "embeddings",
     "Event": "events",
@@ -60,6 +63,7 @@ _HOME = {
     "ProviderSettings": "providers",
     "Runtime": "runtime",
     "Session": "runtime",
+    "SyncClient": "client",
     "TextBlock": "messages",
     "TextDelta": "events",
     "Tool": "tools",
@@ -76,6 +80,7 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
+    from openheim.client import Client, SyncClient
     from openheim.embeddings import Embedder
     from openheim.errors import OpenheimError, ProviderError, ToolError
     from openheim.events import Event, TextDelta

@@ -153,7 +153,7 @@ class _Run:
         output.start(session)
         session.stream.attach(output.show)
         try:
-            outcome = await session.prompt(self.content)
+            outcome = await session.run(self.content)
         except OpenheimError as err:
             result = failed_result(err)
         else:

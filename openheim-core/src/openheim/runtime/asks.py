@@ -24,11 +24,12 @@ __all__ = ("Answer", "Asks")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``by`` names who answered."""
+    """``by`` names who answered; ``remember`` that it goes for calls like this one from now on."""
 
     decision: Literal["allow", "deny"]
     by: str
     reason: str = ""
+    remember: bool = False
 
 
 @dataclass(slots=True)
@@ -65,11 +66,13 @@ class Asks:
         assert question.answer is not None
         return question.answer
 
-    def answer(self, ask_id: str, decision: Literal["allow", "deny"], *, by: str, reason: str = "") -> bool:
+    def answer(
+        self, ask_id: str, decision: Literal["allow", "deny"], *, by: str, reason: str = "", remember: bool = False
+    ) -> bool:
         """Answers a question. False if it is not open (any more): somebody else was first, or it was settled."""
         if ask_id not in self._open:
             return False
-        self._resolve(ask_id, Answer(decision, by, reason))
+        self._resolve(ask_id, Answer(decision, by, reason, remember))
         return True
 
     def settle_all(self, by: str) -> None:

@@ -7,7 +7,7 @@ import os
 import uuid
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -17,38 +17,48 @@ from openheim.agent.toolbox import Toolbox
 from openheim.agent.turn import ToolEnvironment
 from openheim.config.models import resolve_mode
 from openheim.config.selection import select_provider
-from openheim.errors import ConfigError, OpenheimError
+from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError
 from openheim.files import Files
 from openheim.gates import GateSession
 from openheim.http import HttpClient
 from openheim.messages import ToolUseBlock
 from openheim.permissions import PermissionPolicy, parse_rule
+from openheim.permissions.modes import known_mode
 from openheim.prompt import read_identity
 from openheim.retry import RetryPolicy
+from openheim.runtime.background import BackgroundTask
+from openheim.runtime.live import LiveSessions
 from openheim.runtime.session import ModelBinding, Session, SessionOptions
 from openheim.store import HistoryStore, SessionMeta
 from openheim.tools import ToolsContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
     from types import TracebackType
+
+    from anyio.abc import TaskGroup
 
     from openheim.agent.steps import Steps
     from openheim.config.load import LoadedConfig
     from openheim.config.selection import Selection
     from openheim.events import Event
     from openheim.gates import Gate
-    from openheim.messages import ToolResultBlock
+    from openheim.messages import Message, ToolResultBlock
     from openheim.plugins.host import PluginHost
     from openheim.providers import Provider, ProviderSettings
     from openheim.tools import Tool
 
 __all__ = ("Runtime",)
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 #: Seconds between two flushes at least.
 FLUSH_PAUSE_SECS = 0.25
+
+#: What stands for the name of a provider that the program gave as an object.
+GIVEN_PROVIDER = "(given)"
 
 
 class Runtime:
@@ -80,7 +90,7 @@ class Runtime:
         self.steps: Steps = steps or DirectSteps()
         self.retry = retry or RetryPolicy()
         self.store = HistoryStore(loaded.data_dir / "history")
-        self.sessions: dict[str, Session] = {}
+        self.live = LiveSessions()
         self._report = report or _log.warning
         self._given_tools = tuple(tools)
         self._toolbox: Toolbox | None = None
@@ -94,12 +104,13 @@ class Runtime:
         self._wake: anyio.Event | None = None
         self._flushed = anyio.Event()
         self._exit = AsyncExitStack()
+        self._group: TaskGroup | None = None
         self._closing = False
 
     @classmethod
     def from_config(
         cls,
-        path: str | None = None,
+        path: str | bool | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
         safe_mode: bool = False,
@@ -110,7 +121,7 @@ class Runtime:
         """A runtime from the user's config file and environment, with the installed plugins.
 
         Args:
-            path: a config file instead of the user's own.
+            path: a config file instead of the user's own; False for neither file nor environment.
             settings: settings that win over file and environment.
             safe_mode: use first-party plugins only.
             debug: log tracebacks of plugins that fail.
@@ -124,7 +135,10 @@ class Runtime:
         from openheim.plugins.policy import policy_from
 
         say = report or _log.warning
-        loaded = load_config(path, flags=settings)
+        if path is False:
+            loaded = load_config(os.devnull, flags=settings, environment={})
+        else:
+            loaded = load_config(path if isinstance(path, str) else None, flags=settings)
         for warning in loaded.warnings:
             say(f"warning: {warning}")
         policy = policy_from(loaded.config.plugins, os.environ, safe_mode=safe_mode)
@@ -140,6 +154,7 @@ class Runtime:
         provider: str | Provider | None = None,
         model: str | None = None,
         mode: str | None = None,
+        skills: Sequence[str] = (),
         gate: str | Gate | None = None,
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
@@ -153,6 +168,7 @@ class Runtime:
             provider: the name of an entry, or a provider object.
             model: one of the provider's models; its default if None.
             mode: see ``docs/reference/permissions.md``.
+            skills: names of skills, beside the default ones.
             gate: the name of a gate, or a gate object.
             allow, deny: permission rules, beside those of the settings.
             attended: whether a watcher will answer questions.
@@ -162,44 +178,144 @@ class Runtime:
             PluginError: a plugin that was named cannot be used.
             StorageError: there is no place for the session's files.
         """
-        config = self.loaded.config
         directory = Path(cwd) if cwd is not None else _current_directory()
-        boundary = self.loaded.work_dir(directory)
-        if not directory.is_dir():
-            raise ConfigError(f"the directory {directory} does not exist", hint="name one that does")
         binding = self.bind(provider, model)
-        options = SessionOptions(
-            gate=self._gate(gate if gate is not None else config.permissions.gate),
-            allow=tuple(map(parse_rule, (*config.permissions.allow, *allow))),
-            deny=tuple(map(parse_rule, (*config.permissions.deny, *deny))),
-            attended=attended,
-            max_iterations=max_iterations if max_iterations is not None else config.max_iterations,
-        )
         self.store.prepare()
         now = self.timestamp()
         meta = SessionMeta(
             id=str(uuid.uuid4()),
             created_at=now,
             updated_at=now,
-            cwd=str(directory.resolve()),
-            mode=_known_mode(mode if mode is not None else config.permissions.mode),
+            mode=known_mode(mode if mode is not None else self.loaded.config.permissions.mode),
+            skills=list(skills),
         )
-        session = Session(
+        options = self._options(gate, allow, deny, attended, max_iterations)
+        return self._admit(self._session(meta, (), directory, binding, options))
+
+    def load_session(
+        self,
+        session_id: str,
+        *,
+        cwd: Path | str | None = None,
+        provider: str | Provider | None = None,
+        model: str | None = None,
+        mode: str | None = None,
+        gate: str | Gate | None = None,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        attended: bool = False,
+        max_iterations: int | None = None,
+    ) -> Session:
+        """Goes on with a session of the history. One that is live already is returned as it is, turn and all.
+
+        What is not given is taken from the session: its directory, provider and model, mode and remembered decisions.
+        What is gone (a directory, a provider) is replaced by the default, and :attr:`Session.warnings` says so.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            StorageError: its history cannot be read.
+            ConfigError, PluginError: as :meth:`new_session`.
+        """
+        live = self.live.get(session_id)
+        if live is not None:
+            self.live.touch(live)
+            return live
+        self.store.prepare()
+        stored = self.store.load(session_id)
+        meta, warnings = stored.meta, list(stored.warnings)
+        directory = Path(cwd) if cwd is not None else self._stored_directory(meta, warnings)
+        if provider is None and model is None:
+            binding = self._stored_binding(meta, warnings)
+        else:
+            binding = self.bind(provider, model)
+        meta.mode = known_mode(mode if mode is not None else resolve_mode(meta.mode) or "default")
+        options = self._options(gate, allow, deny, attended, max_iterations)
+        session = self._session(meta, stored.messages, directory, binding, options)
+        session.warnings = tuple(warnings)
+        return self._admit(session)
+
+    def _stored_directory(self, meta: SessionMeta, warnings: list[str]) -> Path:
+        if meta.cwd is None:
+            return _current_directory()
+        directory = Path(meta.cwd)
+        if not directory.is_dir():
+            warnings.append(f"the session's directory {directory} is gone; it goes on in the current one")
+            return _current_directory()
+        return directory
+
+    def _stored_binding(self, meta: SessionMeta, warnings: list[str]) -> ModelBinding:
+        if meta.provider is not None and meta.provider != GIVEN_PROVIDER:
+            try:
+                return self.bind(meta.provider, meta.model)
+            except (ConfigError, PluginError) as err:
+                warnings.append(f"the session's model cannot be used ({err.message}); the default one is")
+        return self.bind(None, None)
+
+    def _options(
+        self,
+        gate: str | Gate | None,
+        allow: Sequence[str],
+        deny: Sequence[str],
+        attended: bool,
+        max_iterations: int | None,
+    ) -> SessionOptions:
+        config = self.loaded.config
+        return SessionOptions(
+            gate=self._gate(gate if gate is not None else config.permissions.gate),
+            allow=tuple(map(parse_rule, (*config.permissions.allow, *allow))),
+            deny=tuple(map(parse_rule, (*config.permissions.deny, *deny))),
+            attended=attended,
+            max_iterations=max_iterations if max_iterations is not None else config.max_iterations,
+        )
+
+    def _session(
+        self,
+        meta: SessionMeta,
+        messages: Sequence[Message],
+        directory: Path,
+        binding: ModelBinding,
+        options: SessionOptions,
+    ) -> Session:
+        boundary = self.loaded.work_dir(directory)
+        if not directory.is_dir():
+            raise ConfigError(f"the directory {directory} does not exist", hint="name one that does")
+        resolved = directory.resolve()
+        meta.cwd = str(resolved)
+        return Session(
             self,
             meta,
-            (),
+            messages,
             binding=binding,
             toolbox=self.toolbox,
-            files=Files(boundary, directory.resolve()),
+            files=Files(boundary, resolved),
             options=options,
             first_seq=self._first_seq(),
         )
-        self.sessions[meta.id] = session
+
+    def _admit(self, session: Session) -> Session:
+        for evicted in self.live.add(session):
+            evicted.close()
         return session
+
+    def activate(self, session: Session) -> None:
+        """Counts as activity of the session, which may have been let go meanwhile.
+
+        Raises:
+            SessionBusyError: the session was loaded anew since, and lives on in that object.
+        """
+        live = self.live.get(session.id)
+        if live is None:
+            self._admit(session)
+        elif live is session:
+            self.live.touch(session)
+        else:
+            raise SessionBusyError(
+                "this session was let go and has been loaded anew", session_id=session.id, hint="use the loaded one"
+            )
 
     def close_session(self, session: Session) -> None:
         """Lets go of a session; its files stay."""
-        self.sessions.pop(session.id, None)
+        self.live.remove(session)
         session.close()
 
     def _first_seq(self) -> int:
@@ -233,7 +349,7 @@ class Runtime:
             allow=tuple(map(parse_rule, config.permissions.allow)),
             deny=tuple(map(parse_rule, config.permissions.deny)),
         )
-        session = GateSession("", _known_mode(mode or config.permissions.mode), files.cwd)
+        session = GateSession("", known_mode(mode or config.permissions.mode), files.cwd)
 
         async def nobody(block: ToolUseBlock, question: str) -> bool:
             return False
@@ -285,7 +401,7 @@ class Runtime:
     def bind(self, provider: str | Provider | None, model: str | None) -> ModelBinding:
         """Provider and model for a session. Raises as :meth:`new_session` does."""
         if provider is not None and not isinstance(provider, str):
-            return ModelBinding(provider, "(given)", model or provider.default_model)
+            return ModelBinding(provider, GIVEN_PROVIDER, model or provider.default_model)
         selection = select_provider(self.loaded.config, provider=provider, model=model)
         if selection.notice:
             self._report(selection.notice)
@@ -350,7 +466,7 @@ class Runtime:
     # --- life ---
 
     async def __aenter__(self) -> Runtime:
-        group = await self._exit.enter_async_context(anyio.create_task_group())
+        self._group = group = await self._exit.enter_async_context(anyio.create_task_group())
         self._wake = anyio.Event()
         self._flushed = anyio.Event()
         group.start_soon(self._flush_dirty)
@@ -360,7 +476,7 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with anyio.CancelScope(shield=True):
-            for session in self.sessions.values():
+            for session in self.live:
                 session.cancel()
             self._closing = True
             if self._wake is not None:
@@ -368,7 +484,7 @@ class Runtime:
             await self._flushed.wait()
             # The flushing task may have been cancelled with everything else.
             await self._flush()
-            for session in list(self.sessions.values()):
+            for session in self.live:
                 self.close_session(session)
             await self._close_providers()
         # Without the error: a task group would wrap it, and what the program raised should reach it as it is.
@@ -385,6 +501,18 @@ class Runtime:
                     _log.warning("provider %s failed to close: %s: %s", name, type(err).__name__, err)
         if self._http is not None:
             await self._http.aclose()
+
+    def start_task(self, call: Callable[..., Awaitable[T]], *arguments: Any) -> BackgroundTask[T]:
+        """Starts a call that lives as long as the runtime does, or as it takes.
+
+        Raises:
+            RuntimeError: the runtime was not entered, or is closing.
+        """
+        if self._group is None or self._closing:
+            raise RuntimeError("the runtime is not open: use it as an async context manager")
+        task: BackgroundTask[T] = BackgroundTask()
+        self._group.start_soon(task.run, call, arguments)
+        return task
 
     def flush_later(self, session: Session) -> None:
         """Has the session's files made durable soon, off the event loop."""
@@ -428,15 +556,6 @@ def _run_all(calls: Sequence[Callable[[], None]]) -> list[OpenheimError]:
         except OpenheimError as err:
             problems.append(err)
     return problems
-
-
-def _known_mode(name: str) -> str:
-    mode = resolve_mode(name)
-    if mode is None:
-        raise ConfigError(
-            f"unknown mode {name!r}", hint="choose one of default, plan, acceptEdits, bypassPermissions, dontAsk"
-        )
-    return mode
 
 
 def _current_directory() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from openheim.events import TurnFinished
 from openheim.gates import Decision, GateSession, ToolCall
 from openheim.messages import TextBlock
 from openheim.permissions import PermissionPolicy
+from openheim.permissions.modes import known_mode
 from openheim.prompt import system_text
 from openheim.runtime.asks import Asks
 from openheim.runtime.stream import EventStream
@@ -19,12 +21,12 @@ from openheim.runtime.transcript import Transcript
 from openheim.store.meta import title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
     from typing import Literal
 
     from openheim.agent.loop import TurnOutcome
     from openheim.agent.toolbox import Toolbox
-    from openheim.events import Delta, PermissionAsked
+    from openheim.events import Delta, Event, PermissionAsked
     from openheim.files import Files
     from openheim.gates import Gate
     from openheim.messages import Block, Message, ToolUseBlock
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from openheim.providers import Provider, ToolSpec
     from openheim.runtime.runtime import Runtime
     from openheim.store import SessionMeta
+
+#: Events that :meth:`Session.prompt` holds for whoever iterates over it; deltas that wait are joined.
+ITERATOR_CAPACITY = 65_536
 
 __all__ = ("ModelBinding", "Session", "SessionOptions", "Snapshot")
 
@@ -111,6 +116,8 @@ class Session:
             options.gate, allow=options.allow, deny=options.deny, ask=self._ask_person if options.attended else None
         )
         self._loop: TurnLoop | None = None
+        #: What a person should know about the state in which the session was loaded, one line each.
+        self.warnings: tuple[str, ...] = ()
         self._meta_is_stored = bool(messages)
 
     def __repr__(self) -> str:
@@ -150,11 +157,51 @@ class Session:
         if self._loop is not None:
             self._loop.cancel()
 
-    def answer(self, ask_id: str, decision: Literal["allow", "deny"], *, by: str) -> bool:
-        """Answers a permission question. False if somebody else was first."""
-        return self.asks.answer(ask_id, decision, by=by)
+    def answer(self, ask_id: str, decision: Literal["allow", "deny"], *, by: str, remember: bool = False) -> bool:
+        """Answers a permission question. False if somebody else was first.
 
-    async def prompt(self, content: str | Sequence[Block]) -> TurnOutcome:
+        Args:
+            remember: whether calls like this one are answered the same from now on, for the life of the session.
+        """
+        return self.asks.answer(ask_id, decision, by=by, remember=remember)
+
+    def set_mode(self, mode: str) -> None:
+        """Changes the mode, from the next call on; raises :class:`~openheim.errors.ConfigError` for an unknown one."""
+        self.meta.mode = known_mode(mode)
+        self._keep({"record": "mode", "mode": self.meta.mode})
+
+    def set_model(self, provider: str | Provider | None = None, model: str | None = None) -> None:
+        """Changes provider and model, from the next turn on. Raises as :meth:`openheim.Runtime.new_session` does."""
+        self.binding = self._runtime.bind(provider, model)
+        self.meta.provider, self.meta.model = self.binding.provider_name, self.binding.model
+        self._keep({"record": "model", "provider": self.meta.provider, "model": self.meta.model})
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        """Puts a change of the session on disk, if the session is there."""
+        self._runtime.activate(self)
+        if self._meta_is_stored:
+            self._transcript.store_record({**record, "at": self._runtime.timestamp()})
+            self._runtime.flush_later(self)
+
+    async def prompt(self, content: str | Sequence[Block]) -> AsyncGenerator[Event, None]:
+        """Runs one turn and yields its events as they come; :class:`~openheim.events.TurnFinished` is the last.
+
+        Leaving the loop early cancels the turn; ``contextlib.aclosing`` has that happen at once. Arguments and errors
+        as in :meth:`run`, whose result the last event tells.
+        """
+        watching = self.stream.subscribe(capacity=ITERATOR_CAPACITY)
+        turn = self._runtime.start_task(self.run, content)
+        turn.when_done(watching.close)
+        try:
+            async for event in watching:
+                yield event
+            turn.result()
+        finally:
+            watching.close()
+            if not turn.done:
+                self.cancel()
+
+    async def run(self, content: str | Sequence[Block]) -> TurnOutcome:
         """Runs one turn: adds the user's message, then calls model and tools until the model is done.
 
         Args:
@@ -164,13 +211,14 @@ class Session:
             How the turn ended. A failure of the provider is in its ``error``; watchers have seen all of it as events.
 
         Raises:
-            SessionBusyError: a turn is running already.
+            SessionBusyError: a turn is running already, here or in another object of the same session.
             StorageError: the message could not be stored; nothing was sent.
         """
         if self._loop is not None:
             raise SessionBusyError(
                 "a turn of this session is running", session_id=self.id, hint="wait for its end, or cancel it"
             )
+        self._runtime.activate(self)
         transcript = self._transcript
         self._loop = loop = TurnLoop(
             self._loop_settings(), transcript, publish=self.stream.publish, decide=self._decide, ask=self._ask_question
@@ -255,12 +303,26 @@ class Session:
         return await self._policy.decide(call, GateSession(self.id, self.meta.mode, self.files.cwd))
 
     async def _ask_person(self, call: ToolCall, decision: Decision) -> Decision:
+        key = self._decision_key(call)
+        remembered = self.meta.extra.get("decisions", {}).get(key)
+        if remembered is not None:
+            return Decision("allow") if remembered == "allow" else Decision("deny", "it was denied for this session")
         answer = await self._runtime.steps.run(
             "permission", call.id, lambda: self.asks.ask(call, decision.reason, decision.suggestions), "ask"
         )
+        if answer.remember:
+            self.meta.extra.setdefault("decisions", {})[key] = answer.decision
+            self._keep({"record": "approval", "key": key, "decision": answer.decision})
         if answer.decision == "allow":
             return Decision("allow")
         return Decision("deny", answer.reason or "the user denied it")
+
+    def _decision_key(self, call: ToolCall) -> str:
+        """What a remembered decision is about: the tool, or for some tools the very arguments, in whatever order."""
+        tool = self._toolbox.get(call.name)
+        if getattr(tool, "approval_scope", "tool") != "arguments":
+            return call.name
+        return f"{call.name} {json.dumps(call.arguments, sort_keys=True, separators=(',', ':'))}"
 
     async def _ask_question(self, block: ToolUseBlock, question: str) -> bool:
         if not self.options.attended:

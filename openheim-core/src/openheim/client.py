@@ -1,0 +1,236 @@
+"""openheim in a program: :class:`Client` for asynchronous ones, :class:`SyncClient` for scripts.
+
+::
+
+    async with Client(tools=[my_tool]) as client:
+        session = client.new_session()
+        async for event in session.prompt("What is in this directory?"):
+            ...
+
+A client is a runtime built from the user's settings, or from arguments alone, and the operations on stored sessions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from openheim.runtime.runtime import Runtime
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+    from types import TracebackType
+
+    from anyio.from_thread import BlockingPortal
+
+    from openheim.agent.loop import TurnOutcome
+    from openheim.events import Event
+    from openheim.gates import Gate
+    from openheim.messages import Block
+    from openheim.providers import Provider, ToolSpec
+    from openheim.runtime import Session
+    from openheim.tools import Tool
+
+__all__ = ("Client", "SyncClient", "SyncSession")
+
+
+class Client:
+    """Sessions in this process. Enter it as an async context manager before running a turn.
+
+    Args:
+        config: a config file instead of the user's own; False reads neither file nor environment, so that the arguments
+            alone decide.
+        provider: the name of an entry of the settings, a kind such as ``openai``, or a provider object.
+        model: one of its models.
+        api_key, api_base, timeout_secs, max_tokens, context_window: of the provider that ``provider`` names; they win
+            over its entry.
+        max_iterations, work_dir, data_dir, allow_shell: as in the settings, and win over them.
+        skills: of every new session.
+        tools: further tools, typed functions made with :func:`openheim.tool` or objects.
+        gate: the name of a gate, or a gate object.
+        settings: any other settings, nested as in the config file.
+        safe_mode: use first-party plugins only.
+        report: told what a person should know, one line at a time; by default a warning is logged.
+
+    Raises:
+        ConfigError: a setting is wrong.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: str | bool | None = None,
+        provider: str | Provider | None = None,
+        model: str | None = None,
+        api_key: str | None = None,
+        api_base: str | None = None,
+        timeout_secs: float | None = None,
+        max_tokens: int | None = None,
+        context_window: int | None = None,
+        max_iterations: int | None = None,
+        work_dir: Path | str | None = None,
+        data_dir: Path | str | None = None,
+        allow_shell: bool | None = None,
+        skills: Sequence[str] = (),
+        tools: Iterable[Tool] = (),
+        gate: str | Gate | None = None,
+        settings: Mapping[str, Any] | None = None,
+        safe_mode: bool = False,
+        report: Callable[[str], None] | None = None,
+    ) -> None:
+        entry = {
+            "api_key": api_key,
+            "api_base": api_base,
+            "timeout_secs": timeout_secs,
+            "max_tokens": max_tokens,
+            "context_window": context_window,
+        }
+        top = {
+            "max_iterations": max_iterations,
+            "work_dir": str(work_dir) if work_dir is not None else None,
+            "data_dir": str(data_dir) if data_dir is not None else None,
+            "allow_shell": allow_shell,
+        }
+        chosen = _given(top) | dict(settings or {})
+        entry = _given(entry)
+        if entry:
+            if not isinstance(provider, str):
+                raise TypeError(f"{', '.join(entry)} belong to a provider that is named: pass provider='openai' or so")
+            providers = dict(chosen.get("providers", {}))
+            providers[provider] = {**providers.get(provider, {}), **entry}
+            chosen["providers"] = providers
+        self.provider = provider
+        self.model = model
+        self.gate = gate
+        self.skills = tuple(skills)
+        self.runtime = Runtime.from_config(config, settings=chosen, safe_mode=safe_mode, tools=tools, report=report)
+
+    async def __aenter__(self) -> Self:
+        await self.runtime.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.runtime.__aexit__(kind, error, trace)
+
+    def new_session(self, **options: Any) -> Session:
+        """Starts a session; options as of :meth:`openheim.Runtime.new_session`, with the client's own as defaults."""
+        defaults = {"provider": self.provider, "model": self.model, "gate": self.gate, "skills": self.skills}
+        return self.runtime.new_session(**(_given(defaults) | options))
+
+    def resume(self, session_id: str, **options: Any) -> Session:
+        """Goes on with a stored session; options as of :meth:`openheim.Runtime.load_session`.
+
+        The session keeps its own provider and model, unless the client was given a provider object.
+        """
+        defaults: dict[str, Any] = {"gate": self.gate}
+        if not isinstance(self.provider, str):
+            defaults |= {"provider": self.provider, "model": self.model}
+        return self.runtime.load_session(session_id, **(_given(defaults) | options))
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools that sessions offer."""
+        return self.runtime.toolbox.specs
+
+
+async def _next(events: AsyncIterator[Event]) -> Event | None:
+    # StopAsyncIteration does not pass through a future.
+    return await anext(events, None)
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+class SyncClient:
+    """:class:`Client` for programs without an event loop: ``with SyncClient(...) as client``.
+
+    An event loop runs in a thread of its own meanwhile. Tools and watchers run there.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._client = Client(**options)
+        self._opened: list[AbstractContextManager[Any]] = []
+        self._portal: BlockingPortal | None = None
+
+    def __enter__(self) -> Self:
+        from anyio.from_thread import start_blocking_portal
+
+        starting = start_blocking_portal()
+        self._portal = starting.__enter__()
+        entering = self._portal.wrap_async_context_manager(self._client)
+        entering.__enter__()
+        self._opened = [entering, starting]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for opened in self._opened:
+            opened.__exit__(kind, error, trace)
+        self._opened = []
+
+    @property
+    def portal(self) -> BlockingPortal:
+        if self._portal is None:
+            raise RuntimeError("the client is not open: use it as a context manager")
+        return self._portal
+
+    def new_session(self, **options: Any) -> SyncSession:
+        """See :meth:`Client.new_session`."""
+        return SyncSession(self, self.portal.call(lambda: self._client.new_session(**options)))
+
+    def resume(self, session_id: str, **options: Any) -> SyncSession:
+        """See :meth:`Client.resume`."""
+        return SyncSession(self, self.portal.call(lambda: self._client.resume(session_id, **options)))
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools that sessions offer."""
+        return self._client.tools()
+
+
+class SyncSession:
+    """A session of a :class:`SyncClient`."""
+
+    def __init__(self, client: SyncClient, session: Session) -> None:
+        self._client = client
+        self._session = session
+
+    @property
+    def id(self) -> str:
+        return self._session.id
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """See :attr:`openheim.Session.warnings`."""
+        return self._session.warnings
+
+    def run(self, content: str | Sequence[Block]) -> TurnOutcome:
+        """Runs one turn; see :meth:`openheim.Session.run`. Ctrl+C cancels it."""
+        portal = self._client.portal
+        turn = portal.start_task_soon(self._session.run, content)
+        try:
+            return turn.result()
+        except KeyboardInterrupt:
+            portal.call(self._session.cancel)
+            turn.result()
+            raise
+
+    def prompt(self, content: str | Sequence[Block]) -> Iterator[Event]:
+        """Runs one turn and yields its events as they come; leaving the loop early cancels it."""
+        portal = self._client.portal
+        events = portal.call(lambda: self._session.prompt(content))
+        try:
+            while True:
+                event = portal.call(_next, events)
+                if event is None:
+                    return
+                yield event
+        finally:
+            portal.call(events.aclose)
+
+    def cancel(self) -> None:
+        """Cancels the turn that is running; may be called from another thread."""
+        self._client.portal.call(self._session.cancel)

@@ -1,0 +1,132 @@
+"""openheim in a program: the asynchronous client, and the one for scripts."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from openheim import Client, SyncClient, TextDelta, tool
+from openheim.errors import ConfigError
+from openheim.testing import Pause, ScriptedProvider, reply_text, reply_tool_calls
+from tests.support.openai_server import OpenAIServer
+from tests.support.openai_wire import text
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(read_only=True)
+async def word_count(words: str) -> str:
+    """Counts words."""
+    return str(len(words.split()))
+
+
+async def test_a_streamed_answer_with_a_tool_of_the_program(tmp_path: Path) -> None:
+    script = ScriptedProvider([reply_tool_calls(("word_count", {"words": "a b c"})), reply_text("Th", "ree")])
+    async with Client(provider=script, tools=[word_count]) as client:
+        session = client.new_session(cwd=tmp_path)
+        with anyio.fail_after(10):
+            pieces = [event.text async for event in session.prompt("count") if isinstance(event, TextDelta)]
+        assert "".join(pieces) == "Three"
+        assert "word_count" in [spec.name for spec in client.tools()]
+        session_id = session.id
+    async with Client(provider=ScriptedProvider(["again"])) as client:
+        resumed = client.resume(session_id)
+        assert (await resumed.run("more")).text == "again"
+        assert len(resumed.messages) == 6
+
+
+@pytest.fixture
+def broken_config(own_environment: Path) -> None:
+    own_environment.mkdir(parents=True)
+    (own_environment / "config.toml").write_text("[broken")
+
+
+@pytest.mark.usefixtures("broken_config")
+async def test_arguments_alone_decide(tmp_path: Path) -> None:
+    with OpenAIServer([text("hello")]) as server:
+        async with Client(
+            config=False, provider="openai", api_base=server.base_url, model="m-x", data_dir=tmp_path / "data"
+        ) as client:
+            outcome = await client.new_session(cwd=tmp_path).run("hi")
+    assert outcome.text == "hello"
+    assert server.prompts[0].json["model"] == "m-x"
+    assert [entry.suffix async for entry in anyio.Path(tmp_path / "data/history").glob("*.jsonl")] == [".jsonl"]
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        Client()
+
+
+async def test_arguments_go_through_the_same_checks() -> None:
+    with pytest.raises(ConfigError, match="plain http"):
+        Client(config=False, provider="openai", api_base="http://h", api_key="k").new_session()
+    with pytest.raises(ConfigError, match="max_iterations"):
+        Client(config=False, max_iterations=0)
+    with pytest.raises(TypeError, match="provider that is named"):
+        Client(api_key="k")
+
+
+async def test_gates_and_providers_as_objects(tmp_path: Path) -> None:
+    from openheim import Decision
+
+    class Nothing:
+        async def decide(self, call: Any, session: Any) -> Decision:
+            return Decision("deny", "not today")
+
+    script = ScriptedProvider([reply_tool_calls(("word_count", {"words": "a"})), "ok"])
+    async with Client(provider=script, tools=[word_count], gate=Nothing()) as client:
+        outcome = await client.new_session(cwd=tmp_path).run("go")
+    assert outcome.denied == [{"tool": "word_count", "reason": "not today"}]
+
+
+def test_the_client_for_scripts(tmp_path: Path) -> None:
+    script = ScriptedProvider([reply_tool_calls(("word_count", {"words": "a b"})), reply_text("t", "wo"), "more"])
+    with SyncClient(provider=script, tools=[word_count]) as client:
+        session = client.new_session(cwd=tmp_path)
+        assert "".join(event.text for event in session.prompt("count") if isinstance(event, TextDelta)) == "two"
+        assert session.run("on").text == "more"
+        assert client.tools()
+        session_id = session.id
+    with SyncClient(provider=ScriptedProvider(["again"])) as client:
+        assert client.resume(session_id).run("hi").text == "again"
+    with pytest.raises(RuntimeError, match="not open"):
+        SyncClient(provider=script).new_session()
+
+
+def test_leaving_the_loop_of_a_script_cancels_the_turn(tmp_path: Path) -> None:
+    provider = ScriptedProvider([reply_text("a", Pause()), "next"])
+    with SyncClient(provider=provider) as client:
+        session = client.new_session(cwd=tmp_path)
+        for event in session.prompt("go"):
+            if isinstance(event, TextDelta):
+                break
+        del event
+        import gc
+
+        gc.collect()
+        for _attempt in range(1000):
+            if provider.cancelled:
+                break
+            client.portal.call(anyio.lowlevel.checkpoint)
+        assert provider.cancelled == 1
+
+
+def test_cancelling_from_another_thread(tmp_path: Path) -> None:
+    pause = Pause()
+    with SyncClient(provider=ScriptedProvider([reply_text("a", pause)])) as client:
+        session = client.new_session(cwd=tmp_path)
+        outcomes: list[Any] = []
+        thread = threading.Thread(target=lambda: outcomes.append(session.run("go")))
+        thread.start()
+        client.portal.call(pause.reached)
+        session.cancel()
+        thread.join(10)
+        assert not thread.is_alive()
+    assert outcomes[0].stop_reason == "cancelled"
+
+
+def test_errors_of_a_script_reach_it_as_they_are(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), SyncClient(provider=ScriptedProvider([])):
+        raise ZeroDivisionError
