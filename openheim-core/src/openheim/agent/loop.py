@@ -13,8 +13,17 @@ import anyio
 import anyio.lowlevel
 
 from openheim.agent.calls import CallContext, CallRun, announce_calls, prepare_calls, run_calls, settle
-from openheim.errors import OpenheimError, ProviderError, ServerError
-from openheim.events import IterationStart, Notice, RetryScheduled, TextDelta, ThinkingDelta, UsageReported
+from openheim.agent.cancellation import being_cancelled
+from openheim.errors import OpenheimError, ProviderError, ServerError, unwrapped
+from openheim.events import (
+    IterationStart,
+    Notice,
+    RetryScheduled,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageReported,
+)
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from openheim.providers import ModelRequest
 from openheim.retry import RetryPolicy, with_retries
@@ -33,6 +42,10 @@ if TYPE_CHECKING:
 __all__ = ("LoopSettings", "TurnHistory", "TurnLoop", "TurnOutcome")
 
 _log = logging.getLogger(__name__)
+
+#: What one reply may take in memory, and what is counted for each of its deltas beside its text.
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+DELTA_BYTES = 64
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,11 +76,12 @@ class LoopSettings:
 class TurnHistory(Protocol):
     """The loop's view of the session's messages; the session provides one.
 
-    ``view`` is what requests are made from. :meth:`store` adds a message to it and puts it on disk as far as that
-    works, and :meth:`acknowledge` tells watchers about those that are there.
+    ``view`` is what requests are made from, ``turn`` the number of the running turn. :meth:`store` adds a message to
+    it and puts it on disk as far as that works, and :meth:`acknowledge` tells watchers about those that are there.
     """
 
     view: list[Message]
+    turn: int
 
     def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message: ...
 
@@ -108,7 +122,7 @@ class TurnLoop:
         *,
         publish: Callable[[Event], None],
         decide: Callable[[ToolCall], Awaitable[Decision]],
-        ask: Callable[[ToolUseBlock, str], Awaitable[bool]],
+        ask: Callable[[ToolUseBlock, int, str], Awaitable[bool]],
     ) -> None:
         self.settings = settings
         self.history = history
@@ -116,7 +130,8 @@ class TurnLoop:
         self.cancelled = False
         #: Deltas of the reply that is being received.
         self.pieces: list[Delta] = []
-        self._outcome = TurnOutcome()
+        #: How the turn goes so far.
+        self.outcome = TurnOutcome()
         self._runs: list[CallRun] = []
         self._stored_runs = 0
         self._scope = anyio.CancelScope()
@@ -138,7 +153,7 @@ class TurnLoop:
 
     async def run(self) -> TurnOutcome:
         """Runs the turn to its end; failures of the provider are in the outcome, not raised."""
-        outcome = self._outcome
+        outcome = self.outcome
         try:
             with self._scope:
                 outcome.stop_reason = await self._iterate()
@@ -149,6 +164,7 @@ class TurnLoop:
             raise
         except ProviderError as err:
             self._store_partial(err.partial, "error")
+            self._count(err.usage)
             outcome.error = err
         except OpenheimError as err:
             outcome.error = err
@@ -159,16 +175,14 @@ class TurnLoop:
         return outcome
 
     async def _iterate(self) -> StopReason:
-        outcome = self._outcome
+        outcome = self.outcome
         for iteration in range(1, self.settings.max_iterations + 1):
             await anyio.lowlevel.checkpoint_if_cancelled()
             outcome.iterations = iteration
             self.publish(IterationStart(iteration))
             reply = await self._call_model(iteration)
             message = self._store_reply(reply)
-            if reply.usage is not None:
-                outcome.usage = outcome.usage + reply.usage
-                self.publish(UsageReported(reply.usage))
+            self._count(reply.usage)
             calls = message.tool_uses if message is not None else ()
             if calls:
                 await self._run_tools(calls, reply.finish)
@@ -194,8 +208,15 @@ class TurnLoop:
         settings = self.settings
         self.pieces = pieces = []
         publish = self.publish
+        room = MAX_REPLY_BYTES
+        call_scope = anyio.CancelScope()
 
         def emit(delta: Delta) -> None:
+            nonlocal room
+            room -= DELTA_BYTES + len(delta.arguments if isinstance(delta, ToolCallDelta) else delta.text)
+            if room < 0:
+                call_scope.cancel()
+                return
             pieces.append(delta)
             publish(delta)
 
@@ -208,27 +229,59 @@ class TurnLoop:
             thinking=settings.thinking,
             cache=settings.cache,
         )
-        return await with_retries(
-            lambda: settings.steps.run("model", str(iteration), lambda: self._generate(request, emit), "safe"),
-            shown=lambda: bool(pieces),
-            on_retry=lambda attempt, delay, err: publish(RetryScheduled(attempt, delay, str(err))),
-            policy=settings.retry,
-            random=settings.steps.random,
-        )
+
+        def failed(attempt: int, delay: float, err: ProviderError) -> None:
+            self._count(err.usage)
+            publish(RetryScheduled(attempt, delay, str(err)))
+
+        reply: ModelReply | None = None
+        with call_scope:
+            reply = await with_retries(
+                lambda: settings.steps.run(
+                    "model", f"{self.history.turn}.{iteration}", lambda: self._generate(request, emit), "safe"
+                ),
+                shown=lambda: bool(pieces),
+                on_retry=failed,
+                policy=settings.retry,
+                random=settings.steps.random,
+            )
+        if reply is None or _size(reply) > MAX_REPLY_BYTES:
+            raise ServerError(
+                f"the model's reply is longer than {MAX_REPLY_BYTES // 2**20} MiB",
+                hint="set max_tokens for this provider",
+                retryable=False,
+            )
+        return reply
 
     async def _generate(self, request: ModelRequest, emit: Callable[[Delta], None]) -> ModelReply:
         try:
             return await self.settings.provider.generate(request, emit)
         except OpenheimError:
             raise
+        except anyio.get_cancelled_exc_class() as err:
+            if self.cancelled or being_cancelled():
+                raise
+            raise self._fault("it awaited something that was cancelled") from err
+        except SystemExit as err:
+            raise self._fault("it tried to end the program") from err
         except Exception as err:
+            inner = unwrapped(err)
+            if isinstance(inner, OpenheimError):
+                raise inner from err
             _log.debug("the provider failed", exc_info=err)
-            name = self.settings.provider_name
-            raise ServerError(
-                f"provider {name!r} failed: {type(err).__name__}: {err}",
-                hint="this is a fault in its plugin; --debug --log-level debug shows where",
-                retryable=False,
-            ) from err
+            raise self._fault(f"{type(inner).__name__}: {inner}") from err
+
+    def _fault(self, what: str) -> ServerError:
+        return ServerError(
+            f"provider {self.settings.provider_name!r} failed: {what}",
+            hint="this is a fault in its plugin; --debug --log-level debug shows where",
+            retryable=False,
+        )
+
+    def _count(self, usage: Usage | None) -> None:
+        if usage is not None:
+            self.outcome.usage = self.outcome.usage + usage
+            self.publish(UsageReported(usage))
 
     def _store_reply(self, reply: ModelReply) -> Message | None:
         self.pieces = []
@@ -238,12 +291,14 @@ class TurnLoop:
             if not (isinstance(block, TextBlock) and not block.text)
         )
         if not content:
+            self.outcome.text = ""
             return None
         message = self._store(
             content, usage=reply.usage, stop_reason=reply.finish, model=reply.model, opaque=reply.opaque
         )
-        if message.text:
-            self._outcome.text = message.text
+        # What was said before a tool call is no answer, but it is the last that was said if the turn is cut short.
+        if message.text or not message.tool_uses:
+            self.outcome.text = message.text
         return message
 
     def _store_partial(self, partial: Sequence[Block], stop_reason: str) -> None:
@@ -252,7 +307,7 @@ class TurnLoop:
         self.pieces = []
         if any(isinstance(block, TextBlock) and block.text.strip() for block in kept):
             message = self._store(kept, stop_reason=stop_reason)
-            self._outcome.text = message.text
+            self.outcome.text = message.text
 
     def _store(self, content: Sequence[Block], *, model: str | None = None, **details: Any) -> Message:
         settings = self.settings
@@ -293,7 +348,7 @@ class TurnLoop:
             if run.result is None:
                 settle(run, self._calls, f"Error: {reason}", is_error=True)
             if run.denied is not None:
-                self._outcome.denied.append({"tool": run.block.name, "reason": run.denied})
+                self.outcome.denied.append({"tool": run.block.name, "reason": run.denied})
         self._runs = []
         self.history.acknowledge()
 
@@ -323,3 +378,10 @@ def _joined(pieces: Sequence[Delta]) -> list[TextBlock | ThinkingBlock]:
             texts.append(piece.text)
     close()
     return blocks
+
+
+def _size(reply: ModelReply) -> int:
+    """About how much a reply takes, in characters of text, thinking and arguments."""
+    return sum(
+        len(getattr(block, part, "")) for block in reply.content for part in ("text", "thinking", "arguments", "data")
+    )

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import traceback
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openheim.cli import options
 from openheim.cli.failures import report_failure
 from openheim.cli.lean import LeanCommand
 from openheim.cli.prompt_input import prompt_blocks
 from openheim.cli.run_result import failed_result, run_result
 from openheim.cli.starting import make_runtime
-from openheim.errors import OpenheimError, UsageError
+from openheim.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,12 +72,12 @@ def run(
     Standard output carries the answer and nothing else; notices go to standard error. Nobody is asked for permission:
     what rules and mode leave open is allowed in the default mode and denied with --mode dontAsk.
     """
-    if max_iterations is not None and max_iterations < 1:
-        raise UsageError("--max-iterations must be at least 1", hint="leave it out for the default")
-    if timeout is not None and not timeout > 0:
-        raise UsageError("--timeout must be more than 0 seconds", hint="leave it out for no limit")
     try:
-        content = prompt_blocks(prompt, image or ())
+        if max_iterations is not None and max_iterations < 1:
+            raise UsageError("--max-iterations must be at least 1", hint="leave it out for the default")
+        if timeout is not None and not timeout > 0:
+            raise UsageError("--timeout must be more than 0 seconds", hint="leave it out for no limit")
+        content = prompt_blocks(prompt, image or (), timeout_secs=timeout)
         runtime = make_runtime()
         session = runtime.new_session(
             cwd=cwd,
@@ -85,14 +88,14 @@ def run(
             deny=deny or (),
             max_iterations=max_iterations,
         )
-    except OpenheimError as err:
+    except Exception as err:
         if output is OutputFormat.TEXT:
             raise
         return _fail_early(err, output)
     return _Run(runtime, session, content, output.value, timeout).start()
 
 
-def _fail_early(err: OpenheimError, output: OutputFormat) -> int:
+def _fail_early(err: Exception, output: OutputFormat) -> int:
     from openheim._jsontext import dump_text
 
     record: dict[str, Any] = failed_result(err).record
@@ -119,34 +122,37 @@ class _Run:
     def start(self) -> int:
         import anyio
 
-        return anyio.run(self._run)
+        code: int = anyio.run(self._run)
+        # All is done and saved; a signal that comes now must not make it look otherwise.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        return code
 
     async def _run(self) -> int:
         import anyio
-        import anyio.lowlevel
-        from anyio import from_thread, to_thread
+        from anyio import to_thread
 
         from openheim.cli.output import StdoutWriter
         from openheim.cli.run_output import output_for
+        from openheim.plugins.supervision import diverted_stdout
 
-        token = anyio.lowlevel.current_token()
-
-        def reader_gone() -> None:
-            try:
-                from_thread.run_sync(self.session.cancel, token=token)
-            except RuntimeError:
-                # The turn was over already.
-                pass
-
-        writer = StdoutWriter(reader_gone)
-        async with self.runtime, anyio.create_task_group() as group:
+        writer = StdoutWriter(self.session.cancel)
+        output = output_for(self.form, writer)
+        async with anyio.create_task_group() as group:
             await group.start(self._watch_signals)
             if self.timeout is not None:
                 group.start_soon(self._watch_time, self.timeout)
-            code = await self._turn(output_for(self.form, writer), writer)
-            await to_thread.run_sync(writer.finish, abandon_on_cancel=True)
+            # What tools and plugins print is not part of the answer.
+            with diverted_stdout():
+                async with self.runtime:
+                    code = await self._turn(output, writer)
+                    await to_thread.run_sync(writer.finish, abandon_on_cancel=True)
             group.cancel_scope.cancel()
-        return 141 if writer.gone else code
+        if not writer.gone:
+            return code
+        if writer.reason:
+            print(f"error: {writer.reason}", file=sys.stderr)
+        return 1 if writer.reason else 141
 
     async def _turn(self, output: Output, writer: StdoutWriter) -> int:
         session = self.session
@@ -154,8 +160,10 @@ class _Run:
         session.stream.attach(output.show)
         try:
             outcome = await session.run(self.content)
-        except OpenheimError as err:
-            result = failed_result(err)
+        except Exception as err:
+            result = failed_result(err, session)
+            if options.current().debug:
+                traceback.print_exception(err)
         else:
             result = run_result(session, outcome, signal=self.signal, timed_out=self.timed_out)
         if not writer.gone:

@@ -14,9 +14,9 @@ import anyio
 from openheim.agent.calls import CallContext, prepare_calls, run_calls
 from openheim.agent.steps import DirectSteps
 from openheim.agent.toolbox import Toolbox
-from openheim.agent.turn import ToolEnvironment
+from openheim.agent.turn import ToolEnvironment, filtered_environment
 from openheim.config.models import resolve_mode
-from openheim.config.selection import select_provider
+from openheim.config.selection import KEY_VARIABLES, select_provider
 from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError
 from openheim.files import Files
 from openheim.gates import GateSession
@@ -57,6 +57,12 @@ _log = logging.getLogger(__name__)
 #: Seconds between two flushes at least.
 FLUSH_PAUSE_SECS = 0.25
 
+#: Boundaries whose tools are kept.
+MAX_TOOLBOXES = 32
+
+#: Seconds that turns may take to end when the runtime is closed.
+CLOSE_SECS = 10.0
+
 #: What stands for the name of a provider that the program gave as an object.
 GIVEN_PROVIDER = "(given)"
 
@@ -93,7 +99,7 @@ class Runtime:
         self.live = LiveSessions()
         self._report = report or _log.warning
         self._given_tools = tuple(tools)
-        self._toolbox: Toolbox | None = None
+        self._toolboxes: dict[Path, Toolbox] = {}
         self._http: HttpClient | None = None
         self._providers: dict[str, tuple[Provider, Any]] = {}
         self._gate_settings: dict[str, Any] = {}
@@ -103,6 +109,7 @@ class Runtime:
         self._dirty: dict[str, Session] = {}
         self._wake: anyio.Event | None = None
         self._flushed = anyio.Event()
+        self._unsaved_reported = False
         self._exit = AsyncExitStack()
         self._group: TaskGroup | None = None
         self._closing = False
@@ -286,7 +293,7 @@ class Runtime:
             meta,
             messages,
             binding=binding,
-            toolbox=self.toolbox,
+            toolbox=self.toolbox_for(boundary),
             files=Files(boundary, resolved),
             options=options,
             first_seq=self._first_seq(),
@@ -343,7 +350,8 @@ class Runtime:
         """
         config = self.loaded.config
         directory = Path(cwd) if cwd is not None else _current_directory()
-        files = Files(self.loaded.work_dir(directory), directory.resolve())
+        boundary = self.loaded.work_dir(directory)
+        files, toolbox = Files(boundary, directory.resolve()), self.toolbox_for(boundary)
         policy = PermissionPolicy(
             self._gate(config.permissions.gate),
             allow=tuple(map(parse_rule, config.permissions.allow)),
@@ -351,19 +359,19 @@ class Runtime:
         )
         session = GateSession("", known_mode(mode or config.permissions.mode), files.cwd)
 
-        async def nobody(block: ToolUseBlock, question: str) -> bool:
+        async def nobody(block: ToolUseBlock, number: int, question: str) -> bool:
             return False
 
         context = CallContext(
-            toolbox=self.toolbox,
-            environment=ToolEnvironment("", files, secrets=self.secrets),
+            toolbox=toolbox,
+            environment=ToolEnvironment("", files, make_env=self.tool_env),
             steps=self.steps,
             publish=publish,
             decide=lambda call: policy.decide(call, session),
             ask=nobody,
             is_cancelled=lambda: False,
         )
-        runs = prepare_calls([ToolUseBlock("call", name, arguments)], self.toolbox, cut=False)
+        runs = prepare_calls([ToolUseBlock("call", name, arguments)], toolbox, cut=False)
         await run_calls(runs, context)
         result = runs[0].result
         assert result is not None
@@ -371,10 +379,17 @@ class Runtime:
 
     # --- what sessions share ---
 
-    @property
-    def secrets(self) -> Sequence[str]:
-        """Keys of the providers in use; no tool's child process may see them."""
-        return tuple(self._secrets)
+    def tool_env(self) -> dict[str, str]:
+        """The environment that tools may give to child processes: without any provider's key, in use or not."""
+        names = set(KEY_VARIABLES.values())
+        secrets = set()
+        for entry in self.loaded.config.providers.values():
+            if entry.env_var:
+                names.add(entry.env_var)
+            if entry.api_key:
+                secrets.add(entry.api_key)
+        secrets |= {os.environ[name] for name in names if os.environ.get(name)} | self._secrets
+        return filtered_environment(os.environ, hidden_names=names, secrets=secrets)
 
     @property
     def http(self) -> HttpClient:
@@ -385,18 +400,25 @@ class Runtime:
 
     @property
     def toolbox(self) -> Toolbox:
-        """All tools that plugins and the program offer."""
-        if self._toolbox is None:
+        """The tools of a session in the current directory."""
+        return self.toolbox_for(self.loaded.work_dir(_current_directory()))
+
+    def toolbox_for(self, boundary: Path) -> Toolbox:
+        """All tools that plugins and the program offer to sessions within this boundary."""
+        toolbox = self._toolboxes.get(boundary)
+        if toolbox is None:
             config = self.loaded.config
-            context = ToolsContext(
-                work_dir=self.loaded.work_dir(_current_directory()),
-                data_dir=self.loaded.data_dir,
-                allow_shell=config.allow_shell,
-            )
+            context = ToolsContext(boundary, self.loaded.data_dir, config.allow_shell)
             given = {tool.name for tool in self._given_tools}
-            offered = [offer.tool for offer in self.host.tools(context, config.tools) if offer.tool.name not in given]
-            self._toolbox = Toolbox([*self._given_tools, *offered])
-        return self._toolbox
+            offered = [offer for offer in self.host.tools(context, config.tools) if offer.tool.name not in given]
+            toolbox = Toolbox(
+                [*self._given_tools, *(offer.tool for offer in offered)],
+                {offer.tool.name: config.tools.get(offer.toolset, {}) for offer in offered},
+            )
+            if len(self._toolboxes) >= MAX_TOOLBOXES:
+                self._toolboxes.pop(next(iter(self._toolboxes)))
+            self._toolboxes[boundary] = toolbox
+        return toolbox
 
     def bind(self, provider: str | Provider | None, model: str | None) -> ModelBinding:
         """Provider and model for a session. Raises as :meth:`new_session` does."""
@@ -458,7 +480,7 @@ class Runtime:
             name, call = observer
             try:
                 call(event=event, session_id=session_id)
-            except Exception as err:
+            except (Exception, SystemExit) as err:
                 self._report(f"plugin {name} failed to observe and is not called again: {type(err).__name__}: {err}")
                 if self._observers is not None and observer in self._observers:
                     self._observers.remove(observer)
@@ -476,8 +498,14 @@ class Runtime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with anyio.CancelScope(shield=True):
-            for session in self.live:
+            running = [session for session in self.live if session.running]
+            for session in running:
                 session.cancel()
+            with anyio.move_on_after(CLOSE_SECS) as waiting:
+                for session in running:
+                    await session.wait_until_idle()
+            if waiting.cancelled_caught:
+                _log.warning("a turn did not end within %s s and is left behind", CLOSE_SECS)
             self._closing = True
             if self._wake is not None:
                 self._wake.set()
@@ -541,19 +569,34 @@ class Runtime:
             await self._wake.wait()
 
     async def _flush(self) -> None:
-        flushes = [session.prepare_flush() for session in self._dirty.values()]
+        sessions = list(self._dirty.values())
         self._dirty.clear()
+        flushes: list[Callable[[], None]] = []
+        for session in sessions:
+            try:
+                flushes.append(session.prepare_flush())
+            except (OpenheimError, OSError) as err:
+                # Out of descriptors, for instance. The messages are written; that they are durable is tried again.
+                self._dirty[session.id] = session
+                self._report_unsaved(err)
         if flushes:
             for problem in await anyio.to_thread.run_sync(_run_all, flushes):
-                self._report(f"a session may not be saved: {problem}")
+                self._report_unsaved(problem)
+        if not self._dirty:
+            self._unsaved_reported = False
+
+    def _report_unsaved(self, err: Exception) -> None:
+        if not self._unsaved_reported:
+            self._report(f"a session may not be saved: {err}")
+        self._unsaved_reported = True
 
 
-def _run_all(calls: Sequence[Callable[[], None]]) -> list[OpenheimError]:
-    problems = []
+def _run_all(calls: Sequence[Callable[[], None]]) -> list[Exception]:
+    problems: list[Exception] = []
     for call in calls:
         try:
             call()
-        except OpenheimError as err:
+        except (OpenheimError, OSError) as err:
             problems.append(err)
     return problems
 

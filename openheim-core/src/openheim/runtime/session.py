@@ -6,10 +6,12 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from openheim.agent.loop import LoopSettings, TurnLoop
+import anyio
+
+from openheim.agent.loop import LoopSettings, TurnLoop, TurnOutcome
 from openheim.agent.turn import ToolEnvironment
-from openheim.errors import SessionBusyError, StorageError
-from openheim.events import TurnFinished
+from openheim.errors import OpenheimError, SessionBusyError, StorageError
+from openheim.events import Notice, TurnFinished
 from openheim.gates import Decision, GateSession, ToolCall
 from openheim.messages import TextBlock
 from openheim.permissions import PermissionPolicy
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
     from typing import Literal
 
-    from openheim.agent.loop import TurnOutcome
     from openheim.agent.toolbox import Toolbox
     from openheim.events import Delta, Event, PermissionAsked
     from openheim.files import Files
@@ -110,7 +111,7 @@ class Session:
         self._runtime = runtime
         self._toolbox = toolbox
         self._log = runtime.store.log(meta.id)
-        self._environment = ToolEnvironment(meta.id, files, secrets=runtime.secrets)
+        self._environment = ToolEnvironment(meta.id, files, make_env=runtime.tool_env)
         self._transcript = Transcript(self._log, messages, publish=self.stream.publish, steps=runtime.steps)
         self._policy = PermissionPolicy(
             options.gate, allow=options.allow, deny=options.deny, ask=self._ask_person if options.attended else None
@@ -119,6 +120,7 @@ class Session:
         #: What a person should know about the state in which the session was loaded, one line each.
         self.warnings: tuple[str, ...] = ()
         self._meta_is_stored = bool(messages)
+        self._ended = anyio.Event()
 
     def __repr__(self) -> str:
         return f"Session({self.meta.id!r})"
@@ -223,18 +225,29 @@ class Session:
         self._loop = loop = TurnLoop(
             self._loop_settings(), transcript, publish=self.stream.publish, decide=self._decide, ask=self._ask_question
         )
+        self._ended = anyio.Event()
+        outcome = TurnOutcome(error=OpenheimError("the turn ended in a way that it should not"))
+        started = False
         try:
             blocks = (TextBlock(content),) if isinstance(content, str) else tuple(content)
             transcript.start_turn()
             self._store_prompt(blocks)
+            started = True
             outcome = await loop.run()
-        except BaseException:
-            self._loop = None
-            self._runtime.flush_later(self)
+        except anyio.get_cancelled_exc_class():
+            outcome = TurnOutcome("cancelled", loop.outcome.text, loop.outcome.iterations, loop.outcome.usage)
             raise
-        self._loop = None
-        self._finish(outcome)
+        finally:
+            self._loop = None
+            if started:
+                self._finish(outcome)
+            self._ended.set()
         return outcome
+
+    async def wait_until_idle(self) -> None:
+        """Returns once no turn is running."""
+        if self._loop is not None:
+            await self._ended.wait()
 
     def _store_prompt(self, blocks: tuple[Block, ...]) -> None:
         transcript = self._transcript
@@ -249,10 +262,14 @@ class Session:
         meta.model, meta.provider = self.binding.model, self.binding.provider_name
         if meta.title is None:
             meta.title = title_of(message.text)
-        if not self._meta_is_stored:
-            self._runtime.store.write_meta(meta)
-            self._meta_is_stored = True
         transcript.acknowledge()
+        if not self._meta_is_stored:
+            self._meta_is_stored = True
+            try:
+                self._runtime.store.write_meta(meta)
+            except StorageError as err:
+                # It is made anew from the messages where it is missing, and written again at the end of the turn.
+                self.stream.publish(Notice("warning", str(err)))
 
     def _loop_settings(self) -> LoopSettings:
         binding = self.binding
@@ -324,12 +341,12 @@ class Session:
             return call.name
         return f"{call.name} {json.dumps(call.arguments, sort_keys=True, separators=(',', ':'))}"
 
-    async def _ask_question(self, block: ToolUseBlock, question: str) -> bool:
+    async def _ask_question(self, block: ToolUseBlock, number: int, question: str) -> bool:
         if not self.options.attended:
             return False
         call = ToolCall(block.id, block.name, {})
         answer = await self._runtime.steps.run(
-            "permission", f"{block.id}:question", lambda: self.asks.ask(call, question), "ask"
+            "permission", f"{block.id}:question:{number}", lambda: self.asks.ask(call, question), "ask"
         )
         return answer.decision == "allow"
 
