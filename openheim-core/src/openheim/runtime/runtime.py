@@ -104,6 +104,7 @@ class Runtime:
         self._providers: dict[str, tuple[Provider, Any]] = {}
         self._gate_settings: dict[str, Any] = {}
         self._secrets: set[str] = set()
+        self._identity_path = str(loaded.data_dir / "system.md")
         self._identity: tuple[tuple[int, int] | None, str] | None = None
         self._observers: list[tuple[str, Callable[..., object]]] | None = None
         self._dirty: dict[str, Session] = {}
@@ -459,14 +460,14 @@ class Runtime:
 
     def identity(self) -> str:
         """The text of ``system.md``, read again when the file has changed."""
-        path = self.loaded.data_dir / "system.md"
+        path = self._identity_path
         try:
-            stat = path.stat()
+            stat = os.stat(path)
             stamp = (stat.st_mtime_ns, stat.st_size)
         except OSError:
             stamp = None
         if self._identity is None or self._identity[0] != stamp:
-            self._identity = (stamp, read_identity(path))
+            self._identity = (stamp, read_identity(Path(path)))
         return self._identity[1]
 
     def observer_of(self, session_id: str) -> Callable[[Event], None] | None:
