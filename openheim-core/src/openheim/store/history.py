@@ -7,15 +7,14 @@ survives the death of this process; :meth:`SessionLog.prepare_sync` makes it sur
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from openheim._jsontext import dump_bytes
 from openheim.errors import SessionNotFoundError, StorageError
+from openheim.jsontext import dump_bytes, parse
 from openheim.messages import Message, message_from_stored, message_to_stored
 from openheim.store.meta import SessionMeta, meta_text, read_meta, write_meta
 
@@ -215,7 +214,7 @@ def _read_lines(data: bytes) -> tuple[list[Message], list[dict[str, Any]], list[
         if not line.strip():
             continue
         try:
-            raw = json.loads(line)
+            raw = parse(line, lenient=True)
             if isinstance(raw, dict) and "record" in raw:
                 records.append(raw)
             else:
