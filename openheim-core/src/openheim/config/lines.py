@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +10,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ("line_of",)
+
+_PART = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|[\w-]+)"""
+_KEY = rf"\s*{_PART}(?:\s*\.\s*{_PART})*\s*"
+_HEADER_LINE = re.compile(rf"\s*\[\[?({_KEY})\]\]?\s*(?:#.*)?")
+_KEY_AT_START = re.compile(rf"({_KEY})=")
+_PARTS = re.compile(_PART)
 
 
 def line_of(file: Path, path: Sequence[str]) -> int | None:
@@ -18,20 +25,17 @@ def line_of(file: Path, path: Sequence[str]) -> int | None:
     value that spans lines are not told apart, so the line of the value's own key is given.
     """
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError):
         return None
     wanted = list(path)
     table: list[str] = []
     best: tuple[int, int] | None = None
     for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if text.startswith("["):
-            inner = text.lstrip("[").split("]")[0]
-            table = _keys(inner)
-            found = table
-        elif "=" in text and not text.startswith("#"):
-            found = table + _keys(text.split("=", 1)[0])
+        if header := _HEADER_LINE.fullmatch(line):
+            found = table = _parts(header[1])
+        elif key := _KEY_AT_START.match(line):
+            found = table + _parts(key[1])
         else:
             continue
         if found and wanted[: len(found)] == found and (best is None or len(found) > best[0]):
@@ -39,5 +43,5 @@ def line_of(file: Path, path: Sequence[str]) -> int | None:
     return best[1] if best else None
 
 
-def _keys(dotted: str) -> list[str]:
-    return [part.strip().strip("\"'") for part in dotted.split(".")]
+def _parts(dotted: str) -> list[str]:
+    return [part[1:-1] if part[0] in "\"'" else part for part in _PARTS.findall(dotted)]

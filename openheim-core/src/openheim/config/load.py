@@ -10,29 +10,22 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from openheim._jsonschema import problems, shown_path
+from openheim.config.layers import Layer, merge_layers, place_of
 from openheim.config.models import Config
-from openheim.config.paths import config_file, home_dir
+from openheim.config.paths import absolute_path, checked_path, config_file, expanded_path, home_dir, start_directory
 from openheim.config.schema import SCHEMA
-from openheim.config.toml import read_toml
-from openheim.errors import ConfigError
+from openheim.config.toml import is_too_deep, read_toml
+from openheim.errors import ConfigError, UsageError
 
-__all__ = ("Layer", "LoadedConfig", "environment_layer", "load_config", "merge_layers")
+__all__ = ("LoadedConfig", "environment_layer", "load_config")
 
 #: Variables that are no settings of the config file.
 _NO_SETTINGS = frozenset(("HOME", "LOG", "PLUGINS", "PLUGINS_DISABLE", "TRACE_PLUGINS", "POLICY_FILE", "RELEASE"))
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """Settings from one source. ``name`` says which: ``user``, ``environment``, ``flags``."""
-
-    name: str
-    values: Mapping[str, Any]
-    file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +35,25 @@ class LoadedConfig:
     Args:
         file: the user's config file, whether it exists or not.
         warnings: one line each, for a person.
+        start: the directory that the process was in when the settings were read, or None if it was gone. Relative
+            paths count from it, wherever a session or a program goes later.
     """
 
     config: Config
     file: Path
     layers: tuple[Layer, ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    start: Path | None = field(default_factory=start_directory)
 
     @property
     def data_dir(self) -> Path:
-        """Where history, skills and memory are kept."""
+        """Where history, skills and memory are kept.
+
+        Raises:
+            ConfigError: no home folder is known, or the current directory was gone and the path is relative.
+        """
         named = self.config.data_dir
-        return Path(named).expanduser().absolute() if named else home_dir()
+        return absolute_path(expanded_path(named, "data_dir"), self.start) if named else home_dir(self.start)
 
     def work_dir(self, cwd: Path) -> Path:
         """The boundary of a session in ``cwd``: the configured one, else ``cwd`` itself; links resolved.
@@ -62,12 +62,12 @@ class LoadedConfig:
             ConfigError: it is no directory.
         """
         named = self.config.work_dir
-        folder = cwd / named if named else cwd
+        folder = absolute_path(Path(named), self.start) if named else cwd
         try:
             resolved = folder.resolve(strict=True)
-        except OSError as err:
+        except (OSError, RuntimeError, ValueError) as err:  # until Python 3.12, circles of links are a RuntimeError
             raise ConfigError(
-                f"the work directory {folder} cannot be used: {err.strerror or err}",
+                f"the work directory {folder} cannot be used: {getattr(err, 'strerror', None) or err}",
                 hint="correct work_dir in the config" if named else "start in a directory that exists",
             ) from err
         if not resolved.is_dir():
@@ -106,6 +106,9 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
     """Settings from ``OPENHEIM_<KEY>`` and ``OPENHEIM_<SECTION>__<KEY>``; names are lower-cased.
 
     A value that reads as a TOML number, boolean, array or table is taken as such, unless the setting is a text.
+
+    Raises:
+        ConfigError: a value is nested too deeply.
     """
     values: dict[str, Any] = {}
     for variable, text in sorted(environment.items()):
@@ -119,7 +122,10 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
             if not isinstance(table, dict):
                 break
         else:
-            table[key] = _setting(text, _schema_at([*sections, key]))
+            try:
+                table[key] = _setting(text, _schema_at([*sections, key]))
+            except RecursionError:
+                raise ConfigError(f"{variable} is nested too deeply", hint="make it flatter") from None
     return Layer("environment", values)
 
 
@@ -131,7 +137,7 @@ def _setting(text: str, schema: Mapping[str, Any] | None) -> Any:
 
         try:
             return tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except ValueError:
             pass
     return text
 
@@ -147,57 +153,57 @@ def _schema_at(path: Sequence[str]) -> dict[str, Any] | None:
     return schema
 
 
-def merge_layers(layers: Sequence[Layer]) -> dict[str, Any]:
-    """The values of all layers, the last one winning."""
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        _merge(merged, layer.values)
-    return merged
-
-
-def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
-    for key, value in values.items():
-        known = into.get(key)
-        if isinstance(value, Mapping):
-            if not isinstance(known, dict):
-                known = into[key] = {}
-            _merge(known, value)
-        else:
-            into[key] = value
-
-
 def _checked(layers: list[Layer], file: Path) -> LoadedConfig:
     from openheim.plugins.policy import unknown_keys
 
+    for layer in layers:
+        if is_too_deep(layer.values):
+            raise ConfigError(f"the settings from the {layer.name} are nested too deeply", hint="make them flatter")
     values = merge_layers(layers)
     for path, problem in problems(values, SCHEMA):
-        where = _place(layers, path)
-        raise ConfigError(f"{where}: {shown_path(path)} {problem}", hint="correct that setting")
+        raise ConfigError(f"{_where(layers, path)} {problem}", hint="correct that setting")
+    config = Config.from_values(values, partial(place_of, layers))
+    _check_paths(layers, config)
+    _check_rules(layers, config)
+    _check_proxy(layers, config)
     warnings = tuple(
         [warning for layer in layers for warning in _unknown_keys(layer)] + unknown_keys(values.get("plugins", {}))
     )
-    return LoadedConfig(Config.from_values(values), file, tuple(layers), warnings)
+    return LoadedConfig(config, file, tuple(layers), warnings)
 
 
-def _place(layers: Sequence[Layer], path: Sequence[str | int]) -> str:
-    """Where the value at ``path`` comes from: a file and line, a variable, or a layer's name."""
-    keys = [part for part in path if isinstance(part, str)]
-    for layer in reversed(layers):
-        node: Any = layer.values
-        for key in keys:
-            if not isinstance(node, Mapping) or key not in node:
-                break
-            node = node[key]
-        else:
-            if layer.file is not None:
-                from openheim.config.lines import line_of
+def _where(layers: Sequence[Layer], path: tuple[str | int, ...]) -> str:
+    """How an error about a value begins: where it was given, and its name."""
+    place = place_of(layers, path)
+    return f"{place}: {shown_path(path)}" if place is not None else shown_path(path)
 
-                line = line_of(layer.file, keys)
-                return f"{layer.file}, line {line}" if line else str(layer.file)
-            if layer.name == "environment":
-                return f"OPENHEIM_{'__'.join(keys).upper()}"
-            return f"the {layer.name}"
-    return "the config"
+
+def _check_paths(layers: Sequence[Layer], config: Config) -> None:
+    if config.work_dir:
+        checked_path(config.work_dir, _where(layers, ("work_dir",)))
+    if config.data_dir:
+        expanded_path(config.data_dir, _where(layers, ("data_dir",)))
+    if config.http.ca_file:
+        expanded_path(config.http.ca_file, _where(layers, ("http", "ca_file")))
+
+
+def _check_rules(layers: Sequence[Layer], config: Config) -> None:
+    for key in ("allow", "deny"):
+        for index, text in enumerate(getattr(config.permissions, key)):
+            from openheim.permissions.rules import parse_rule
+
+            try:
+                parse_rule(text)
+            except UsageError as err:
+                where = _where(layers, ("permissions", key, index))
+                raise ConfigError(f"{where}: {err.message}", hint=err.hint) from err
+
+
+def _check_proxy(layers: Sequence[Layer], config: Config) -> None:
+    if config.http.proxy:
+        from openheim._proxies import checked_proxy
+
+        checked_proxy(config.http.proxy, _where(layers, ("http", "proxy")))
 
 
 def _unknown_keys(layer: Layer) -> Iterator[str]:
@@ -210,7 +216,7 @@ def _unknown_keys(layer: Layer) -> Iterator[str]:
             if key not in known:
                 close = get_close_matches(key, list(known), 1)
                 meant = f"; did you mean {close[0]}?" if close else ""
-                yield f"{_place([layer], here)}: unknown setting {'.'.join(here)} is ignored{meant}"
+                yield f"{place_of([layer], here)}: unknown setting {'.'.join(here)} is ignored{meant}"
             elif isinstance(value, Mapping):
                 yield from unknown(known[key], value, here)
 

@@ -6,23 +6,29 @@ In this order: the one named, the config's default, the first key found in the e
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openheim.errors import ConfigError
 from openheim.providers import ProviderSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from openheim.config.models import Config, ProviderEntry
 
-__all__ = ("KEY_VARIABLES", "Selection", "provider_names", "resolve_entry", "select_provider")
+__all__ = ("KEY_VARIABLES", "Selection", "check_model", "provider_names", "resolve_entry", "select_provider")
 
 #: Kinds that a key in the environment is enough for, in the order in which they are looked for.
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY"}
+
+#: What can stand in a header, which is where keys are sent.
+_SENDABLE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+
+#: Characters read of a file that holds a key.
+_MAX_KEY_FILE = 64 * 1024
 
 _DEMO_NOTICE = (
     "no provider is configured and no key was found, so the demo provider answers (it is no language model); "
@@ -38,7 +44,8 @@ class Selection:
     """
 
     settings: ProviderSettings
-    options: Mapping[str, Any]
+    # May hold keys, so they are not shown.
+    options: Mapping[str, Any] = field(repr=False)
     model: str
     notice: str = ""
 
@@ -106,10 +113,21 @@ def _by_model(config: Config, model: str, env: Mapping[str, str]) -> Selection:
     raise _unknown_model(model, known)
 
 
+def check_model(model: str, known: Iterable[str], name: str) -> None:
+    """Checks a model against those that the provider ``name`` says it has.
+
+    Raises:
+        ConfigError: it is none of them; the closest names are given.
+    """
+    models = tuple(known)
+    if model not in models:
+        raise _unknown_model(model, models, f" of provider {name!r}")
+
+
 def _checked(config: Config, name: str, model: str | None, env: Mapping[str, str]) -> Selection:
     settings, options = resolve_entry(config, name, env)
-    if model is not None and settings.models and model not in settings.models:
-        raise _unknown_model(model, settings.models, f" of provider {name!r}")
+    if model is not None and settings.models:
+        check_model(model, settings.models, name)
     return Selection(settings, options, model if model is not None else settings.default_model)
 
 
@@ -124,26 +142,25 @@ def resolve_entry(
     """One provider entry, checked, with its key; and the keys that belong to the plugin.
 
     Raises:
-        ConfigError: the address is not usable, plain http would carry a key, the default model is not allowed, or the
-            key file cannot be read.
+        ConfigError: the address or the key cannot be used, plain http would carry a key, the default model is not
+            allowed, or the key file cannot be read. Neither address nor key is quoted.
     """
     from openheim.config.models import ProviderEntry
 
     entry = config.providers.get(name) or ProviderEntry()
     kind = entry.kind or (name if name in KEY_VARIABLES or name == "demo" else "openai_compatible")
     where = f"provider {name!r}"
-    base = (entry.api_base or "").rstrip("/")
-    if entry.api_base is not None and not base.startswith(("http://", "https://")):
-        raise ConfigError(f"api_base of {where} must start with http:// or https://", hint="correct it in the config")
+    base = _address(entry, where)
     key = _key(entry, kind, where, environment)
     if key and base.startswith("http://"):
         raise ConfigError(
-            f"{where} would send its key over plain http, in clear",
+            f"{entry.options.lead('api_base')}{where} would send its key over plain http, in clear",
             hint="use an https address, or leave the key out for a local server",
         )
     if entry.models and entry.default_model is not None and entry.default_model not in entry.models:
         raise ConfigError(
-            f"default_model {entry.default_model!r} of {where} is not among its models",
+            f"{entry.options.lead('default_model')}default_model {entry.default_model!r} of {where} is not among its "
+            "models",
             hint=f"choose one of {', '.join(entry.models)}",
         )
     default_model = entry.default_model or (entry.models[0] if entry.models else "")
@@ -162,21 +179,57 @@ def resolve_entry(
     return settings, entry.options
 
 
+def _address(entry: ProviderEntry, where: str) -> str:
+    if entry.api_base is None:
+        return ""
+    from openheim._addresses import address_problem
+
+    problem = address_problem(entry.api_base)
+    if problem is None and re.search("[?#]", entry.api_base):
+        problem = "must end with its path: what follows ? or # would stand in the middle of every address made from it"
+    if problem is not None:
+        raise ConfigError(f"{entry.options.lead('api_base')}api_base of {where} {problem}", hint="correct that setting")
+    return entry.api_base.rstrip("/")
+
+
 def _key(entry: ProviderEntry, kind: str, where: str, env: Mapping[str, str]) -> str:
+    key, source = _found_key(entry, kind, where, env)
+    if key and not _SENDABLE.fullmatch(key):
+        raise ConfigError(
+            f"the key of {where}, from {source}, holds characters that cannot be sent in a header",
+            hint="keys are plain ASCII on one line: copy it anew",
+        )
+    return key
+
+
+def _found_key(entry: ProviderEntry, kind: str, where: str, env: Mapping[str, str]) -> tuple[str, str]:
+    """The key, or ``""``, and where it comes from."""
     variable = entry.env_var
     if variable is None and entry.api_base is None:
         # A vendor's key goes to the vendor's own address only, unless the entry asks for it by name.
         variable = KEY_VARIABLES.get(kind)
     if variable and env.get(variable, "").strip():
-        return env[variable].strip()
+        return env[variable].strip(), variable
     if entry.api_key is not None and entry.api_key.strip():
-        return entry.api_key.strip()
+        place = entry.options.place_of("api_key")
+        return entry.api_key.strip(), f"api_key ({place})" if place else "api_key"
     if entry.api_key_file:
-        try:
-            return Path(entry.api_key_file).expanduser().read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as err:
-            reason = err.strerror if isinstance(err, OSError) else "not UTF-8"
-            raise ConfigError(
-                f"cannot read api_key_file of {where}: {reason}", hint="check path and permissions"
-            ) from err
-    return ""
+        return _key_in_file(entry, f"api_key_file of {where}"), f"the file {entry.api_key_file}"
+    return "", ""
+
+
+def _key_in_file(entry: ProviderEntry, what: str) -> str:
+    from openheim.config.paths import expanded_path
+
+    lead = entry.options.lead("api_key_file")
+    path = expanded_path(entry.api_key_file or "", f"{lead}{what}")
+    try:
+        # With a byte-order mark, which some editors write unasked.
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(_MAX_KEY_FILE + 1)
+    except (OSError, UnicodeDecodeError) as err:
+        reason = err.strerror if isinstance(err, OSError) else "not UTF-8"
+        raise ConfigError(f"{lead}cannot read {what}: {reason}", hint="check path and permissions") from err
+    if len(text) > _MAX_KEY_FILE:
+        raise ConfigError(f"{lead}{what} is too long for a key", hint="name the file that holds the key alone")
+    return text.strip()

@@ -16,7 +16,7 @@ from openheim.agent.steps import DirectSteps
 from openheim.agent.toolbox import Toolbox
 from openheim.agent.turn import ToolEnvironment, filtered_environment
 from openheim.config.models import resolve_mode
-from openheim.config.selection import KEY_VARIABLES, select_provider
+from openheim.config.selection import KEY_VARIABLES, check_model, select_provider
 from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError
 from openheim.files import Files
 from openheim.gates import GateSession
@@ -424,7 +424,7 @@ class Runtime:
     def bind(self, provider: str | Provider | None, model: str | None) -> ModelBinding:
         """Provider and model for a session. Raises as :meth:`new_session` does."""
         if provider is not None and not isinstance(provider, str):
-            return ModelBinding(provider, GIVEN_PROVIDER, model or provider.default_model)
+            return ModelBinding(provider, GIVEN_PROVIDER, _checked_model(provider, model, GIVEN_PROVIDER))
         selection = select_provider(self.loaded.config, provider=provider, model=model)
         if selection.notice:
             self._report(selection.notice)
@@ -435,9 +435,8 @@ class Runtime:
                 self._secrets.add(settings.api_key)
             self._providers[name] = (self.host.create_provider(settings.kind, settings, self.http), settings)
         created, settings = self._providers[name]
-        return ModelBinding(
-            created, name, selection.model or created.default_model, settings.max_tokens, settings.thinking
-        )
+        chosen = _checked_model(created, selection.model, name)
+        return ModelBinding(created, name, chosen, settings.max_tokens, settings.thinking)
 
     def _with_options(self, selection: Selection) -> ProviderSettings:
         """The entry with the plugin's own settings: checked now if the user gave some, else made when asked for."""
@@ -600,6 +599,15 @@ def _run_all(calls: Sequence[Callable[[], None]]) -> list[Exception]:
         except (OpenheimError, OSError) as err:
             problems.append(err)
     return problems
+
+
+def _checked_model(provider: Provider, model: str | None, name: str) -> str:
+    """The model asked for, or the provider's default; refused if the provider says which it has and this is none."""
+    model = model or provider.default_model
+    known = getattr(provider, "known_models", ())
+    if known:
+        check_model(model, known, name)
+    return model
 
 
 def _current_directory() -> Path:
