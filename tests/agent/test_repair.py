@@ -191,4 +191,4 @@ async def test_a_call_without_an_answer_gets_one_in_the_request_only(tmp_path: P
     assert sent[2].content[0].is_error
     assert after.startswith(before)
     roles = [json.loads(line).get("role") for line in after.splitlines()]
-    assert roles == ["user", "assistant", "user", "assistant", None]
+    assert roles == ["user", "assistant", None, "user", "assistant", None]

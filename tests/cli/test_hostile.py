@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import LIMIT, Command, finish, texts
+from tests.plugins.distributions import make_distribution
 from tests.support.openai_server import OpenAIServer
 from tests.support.openai_wire import text, tool_calls
 
@@ -300,3 +301,127 @@ def test_a_disk_that_fills_up_is_told(openheim: Command) -> None:
     assert done.returncode == 1
     assert "could not be saved, so it was not sent" in done.stderr
     assert not server.requests
+
+
+# --- what review found ---
+
+DRIVER = """
+import sys
+{before}
+sys.argv = ["openheim", "run", *sys.argv[1:]]
+from openheim.cli import main
+main()
+"""
+
+
+def drive(openheim: Command, before: str, *arguments: str, **options: object) -> subprocess.Popen[bytes]:
+    """Starts ``openheim run`` after some preparation inside its process."""
+    script = openheim.folder / "driver.py"
+    script.write_text(DRIVER.format(before=before))
+    return subprocess.Popen(
+        [*_python(), str(script), *arguments],
+        cwd=openheim.folder,
+        env=openheim.environment,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        **{"stdout": subprocess.PIPE, **options},  # type: ignore[call-overload]  # options of Popen
+    )
+
+
+def test_a_reader_that_is_too_slow_ends_the_run_with_a_reason(openheim: Command) -> None:
+    with OpenAIServer([text(*["x" * 5000] * 1000).hold()]) as server:
+        openheim.use(server)
+        small = "import openheim.cli.output as output; output.WAITING_BYTES = 100_000"
+        process = drive(openheim, small, "--output", "stream-json", "hi")
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"error: the reader of standard output is too slow\n"
+        process.communicate(timeout=LIMIT)
+    assert process.returncode == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_an_answer_that_cannot_be_written(openheim: Command) -> None:
+    with open("/dev/full", "wb") as full:
+        ended = finish(openheim.start("run", "--provider", "demo", "hello", stdout=full))
+    assert ended.code == 1
+    assert ended.error == "error: cannot write to standard output: No space left on device"
+
+
+def test_an_internal_error_gives_the_object_that_was_asked_for(openheim: Command) -> None:
+    broken = (
+        "import openheim.runtime.session as module\n"
+        "async def run(self, content): raise ExceptionGroup('tasks', [ValueError('odd')])\n"
+        "module.Session.run = run"
+    )
+    for form in ("json", "stream-json"):
+        ended = finish(drive(openheim, broken, "--provider", "demo", "--output", form, "hi"))
+        last = json.loads(ended.out.splitlines()[-1])
+        assert (ended.code, last["status"], last["error"]["kind"]) == (1, "failed", "internal")
+        assert last["error"]["message"] == "ValueError: odd"
+        assert last["session_id"]
+        assert ended.error
+
+
+def test_what_tools_print_is_not_part_of_the_answer(openheim: Command, tmp_path: Path) -> None:
+    body = (
+        "import os, sys\n"
+        "from openheim import hookimpl, tool\n"
+        "@tool\n"
+        "async def chatty() -> str:\n"
+        "    print('PRINTED'); sys.stdout.flush(); os.system('echo SHELL'); return 'ok'\n"
+        "class Plugin:\n"
+        "    @hookimpl\n"
+        "    def openheim_tools(self): return [chatty]\n"
+        "plugin = Plugin()\n"
+    )
+    site = tmp_path / "site"
+    make_distribution(
+        site, "acme-chatty", "1", {"openheim.tools": ["chatty = acme_chatty:plugin"]}, {"acme_chatty": body}
+    )
+    with OpenAIServer(default=text("answer")) as server:
+        server.add(tool_calls(("chatty", {})))
+        openheim.use(server)
+        ended = openheim("run", "hi", env={"PYTHONPATH": str(site)})
+        called = openheim("tools", "call", "chatty", env={"PYTHONPATH": str(site)})
+    assert ended.out == "answer\n"
+    assert called.out == "ok\n"
+    assert "PRINTED" in ended.err
+    assert "SHELL" in ended.err
+
+
+def test_modules_of_the_working_directory_are_not_imported(openheim: Command) -> None:
+    (openheim.folder / "pluggy.py").write_text("open('imported', 'w')\nraise SystemExit(9)\n")
+    (openheim.folder / "json.py").write_text("open('imported', 'w')\nraise SystemExit(9)\n")
+    ended = openheim("run", "--provider", "demo", "hello")
+    assert ended.code == 0
+    assert not (openheim.folder / "imported").exists()
+
+
+def test_a_pipe_that_nobody_closes_is_bounded_by_the_time_limit(openheim: Command) -> None:
+    process = openheim.start("run", "--provider", "demo", "--timeout", "0.5", "hi", stdin=subprocess.PIPE)
+    assert process.wait(LIMIT) == 2
+    assert process.stderr is not None
+    assert b"standard input did not end within --timeout" in process.stderr.read()
+    assert process.stdin is not None
+    process.stdin.close()
+    process.stderr.close()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+def test_standard_input_that_does_not_block(openheim: Command) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    process = openheim.start("run", "--provider", "demo", stdin=reader)
+    os.close(reader)
+    os.write(writer, b"hello")
+    os.close(writer)
+    ended = finish(process)
+    assert ended.code == 0
+    assert "demo provider" in ended.out
+
+
+def test_slips_give_the_object_that_was_asked_for(openheim: Command) -> None:
+    for arguments in (["--max-iterations", "0"], ["--timeout", "0"], ["--mode", "fast"]):
+        ended = openheim("run", "--provider", "demo", "--output", "json", *arguments, "hi")
+        assert (ended.code, ended.json["error"]["kind"]) == (2, "usage" if arguments[0] != "--mode" else "config")

@@ -84,6 +84,15 @@ def test_variables_become_settings() -> None:
         ("max_iterations = \n", "line 1: not valid TOML"),
         ("[providers\n", "line 1: not valid TOML"),
         ("providers = 3\n", "line 1: providers"),
+        ('[providers."a.b"]\napi_base = "https://h"\n\nmax_tokens = 0 # none\n', 'line 4: providers."a.b".max_tokens'),
+        (
+            '[permissions]\nallow = ["read_file"]\ndeny = ["edit_file(src"]\n',
+            "line 3: permissions.deny[0]: cannot read",
+        ),
+        ('data_dir = "~nosuchuser/x"\n', "line 1: data_dir: no home folder is known for ~nosuchuser"),
+        ('\nwork_dir = "a\\u0000b"\n', "line 2: work_dir holds a character"),
+        ('[http]\nproxy = "http://[::1"\n', "line 2: http.proxy is no usable address"),
+        ('[http]\nca_file = "~nosuchuser/x"\n', "line 2: http.ca_file: no home folder"),
     ],
 )
 def test_a_wrong_value_is_an_error_with_file_and_line(write: Write, text: str, complaint: str) -> None:
@@ -97,6 +106,37 @@ def test_a_wrong_value_is_an_error_with_file_and_line(write: Write, text: str, c
 def test_a_wrong_value_in_the_environment_names_the_variable() -> None:
     with pytest.raises(ConfigError, match="OPENHEIM_MAX_ITERATIONS"):
         load(environment={"OPENHEIM_MAX_ITERATIONS": "many"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a = {'[' * 5000}{']' * 5000}\n",
+        f"a = {'[' * 60}{']' * 60}\n",
+        f"[{'.'.join('a' * 5000)}]\n",
+        f"{'.'.join('a' * 60)} = 1\n",
+        f"a = {'9' * 5000}\n",
+    ],
+    ids=["arrays", "a few arrays", "tables", "a few tables", "digits"],
+)
+def test_a_file_beyond_all_measure_is_an_error(write: Write, text: str) -> None:
+    path = write(text)
+    with pytest.raises(ConfigError) as caught:
+        load()
+    assert str(path) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OPENHEIM_MAX_ITERATIONS", "[" * 5000 + "]" * 5000),
+        ("OPENHEIM_TOOLS__FS__X", "[" * 60 + "]" * 60),
+        ("OPENHEIM_TOOLS__" + "__".join("A" * 5000), "1"),
+    ],
+)
+def test_a_variable_beyond_all_measure_is_an_error(variable: str, value: str) -> None:
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        load(environment={variable: value})
 
 
 def test_a_file_that_is_no_utf8_is_an_error_with_its_line(write: Write) -> None:
@@ -123,32 +163,74 @@ def test_an_unknown_key_is_a_warning_with_the_closest_one(write: Write) -> None:
 
 
 def test_secrets_are_not_shown(write: Write) -> None:
-    write('[providers.x]\napi_base = "https://h"\napi_key = "sk-canary"\n')
-    loaded = load()
-    selection = select_provider(loaded.config, environment={})
-    assert selection.settings.api_key == "sk-canary"
-    assert "sk-canary" not in repr(loaded.config) + repr(selection)
+    write(
+        '[providers.x]\napi_base = "https://canary:canary@h"\napi_key = "canary"\nextra_headers = {a = "canary"}\n'
+        '[http]\nproxy = "http://canary:canary@h"\n[tools.x]\na = ["canary"]\n[transports.x]\na = "canary"\n'
+        '[gates.x.y]\na = "canary"\n[mcp_servers.x.env]\na = "canary"\n[memory]\na = "canary"\n[tui]\na = "canary"\n'
+        '[plugins]\na = "canary"\n[other]\na = "canary"\n'
+    )
+    loaded = load(flags={"providers": {"y": {"api_key": "canary"}}, "default_provider": "x"})
+    config = loaded.config
+    selection = select_provider(config, environment={})
+    assert selection.settings.api_key == "canary"
+    assert loaded.layers[0].values["tools"] == {"x": {"a": ["canary"]}}
+    shown = [loaded, *loaded.layers, config, *config.providers.values(), config.http, selection, selection.settings]
+    shown += [config.tools, config.transports, config.gates, config.mcp_servers, selection.options]
+    for one in shown:
+        assert "canary" not in repr(one) + str(one)
+    assert "tools={'x': PluginTable(a)}" in repr(config)
 
 
 # --- work directory ---
 
 
-def test_work_dir_is_resolved_from_the_start_directory_and_must_be_one(write: Write, tmp_path: Path) -> None:
+def test_work_dir_is_resolved_from_the_start_directory_and_must_be_one(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "real").mkdir()
+    (tmp_path / "other").mkdir()
     (tmp_path / "link").symlink_to("real")
+    (tmp_path / "circle").symlink_to("circle")
     (tmp_path / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
     write('work_dir = "link"\n')
-    assert load().work_dir(tmp_path) == (tmp_path / "real").resolve()
-    for name in ("missing", "file"):
+    loaded = load()
+    # Neither the session's directory nor where the process goes later counts.
+    monkeypatch.chdir(tmp_path / "other")
+    assert loaded.work_dir(tmp_path / "other") == (tmp_path / "real").resolve()
+    monkeypatch.chdir(tmp_path)
+    for name in ("missing", "file", "circle"):
         write(f'work_dir = "{name}"\n')
         with pytest.raises(ConfigError, match="work directory"):
             load().work_dir(tmp_path)
+
+
+def test_without_work_dir_the_sessions_directory_is_the_boundary(tmp_path: Path) -> None:
+    assert load().work_dir(tmp_path) == tmp_path.resolve()
 
 
 def test_data_dir_moves_what_is_kept(write: Write, own_environment: Path, tmp_path: Path) -> None:
     assert load().data_dir == own_environment
     write(f'data_dir = "{tmp_path}/data"\n')
     assert load().data_dir == tmp_path / "data"
+
+
+def test_a_relative_data_dir_stays_where_the_process_was_started(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write('data_dir = "data"\n')
+    monkeypatch.chdir(tmp_path)
+    loaded = load()
+    monkeypatch.chdir("/")
+    assert loaded.data_dir == tmp_path / "data"
+
+
+def test_a_home_folder_may_be_meant_by_a_tilde(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "key").write_text("\ufefffrom-file\n", encoding="utf-8")
+    write('data_dir = "~/data"\n[providers.x]\napi_base = "https://h"\napi_key_file = "~/key"\n')
+    assert load().data_dir == tmp_path / "data"
+    assert select().settings.api_key == "from-file"
 
 
 # --- choice of provider ---
@@ -229,8 +311,27 @@ def test_kind_comes_from_the_name_unless_it_is_given(write: Write) -> None:
 @pytest.mark.parametrize(
     ("entry", "complaint"),
     [
-        ('api_base = ""', "must start with http"),
+        ('api_base = ""', "config.toml, line 2: api_base of provider 'x' must start with http"),
         ('api_base = "ftp://h"', "must start with http"),
+        ('api_base = "https://:8080/v1"', "names no host"),
+        ('api_base = "https://user:canary@/v1"', "names no host"),
+        ('api_base = "http://[::1"', "is not of the form"),
+        ('api_base = "http://[::1]x:80"', "is not of the form"),
+        ('api_base = "http://[::x]:80"', "names a host that cannot exist"),
+        ('api_base = "https://exa mple.com"', "must not hold blanks"),
+        ('api_base = "https://h/v1\\n"', "must not hold blanks or control characters"),
+        ('api_base = "https://h:99999/v1"', "has a port that is not between 1 and 65535"),
+        ('api_base = "https://h:0"', "has a port that is not"),
+        ('api_base = "https://h:80x"', "is not of the form"),
+        ('api_base = "https://a..b"', "names a host that cannot exist"),
+        ('api_base = "https://999.1.1.1"', "names a host that cannot exist"),
+        ('api_base = "https://\u2603.example"', "names a host that cannot exist"),
+        ('api_base = "https://h/v1?key=canary"', "must end with its path"),
+        ('api_base = "https://h"\napi_key = "canary\u00e9"', "line 3: the key of .*a character that no key has"),
+        ('api_base = "https://h"\napi_key = "ca\\u0000nary"', "from api_key, holds a line break or a character"),
+        ('api_base = "https://h"\nenv_var = "BAD"', "from BAD, holds a line break or a character"),
+        ('api_base = "https://h"\napi_key_file = "~nosuchuser/k"', "line 3: api_key_file .*no home folder"),
+        ('api_base = "https://h"\napi_key_file = "/dev/zero"', "is too long for a key"),
         ('api_base = "http://h"\napi_key = "k"', "plain http"),
         ('api_base = "https://h"\nmodels = ["a"]\ndefault_model = "b"', "is not among its models"),
         ('api_base = "https://h"\napi_key_file = "/nonexistent/key"', "cannot read api_key_file"),
@@ -238,8 +339,26 @@ def test_kind_comes_from_the_name_unless_it_is_given(write: Write) -> None:
 )
 def test_entries_that_cannot_be_used(write: Write, entry: str, complaint: str) -> None:
     write(f"[providers.x]\n{entry}\n")
-    with pytest.raises(ConfigError, match=complaint):
-        select()
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        select({"BAD": "canary\ncanary"})
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://h",
+        "https://h:/v1/",
+        "http://127.0.0.1:8080/v1",
+        "http://[::1]:8080/v1",
+        "http://my_host:65535",
+        "https://user:pass@h.example.:443/a b".replace(" ", "%20"),
+        "https://b\u00fccher.example/v1",
+    ],
+)
+def test_addresses_that_can_be_used(write: Write, address: str) -> None:
+    write(f'[providers.x]\napi_base = "{address}"\n')
+    assert select().settings.api_base == address.rstrip("/")
 
 
 def test_plain_http_without_a_key_is_fine(write: Write) -> None:

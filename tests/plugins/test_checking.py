@@ -44,6 +44,7 @@ def test_a_good_plugin(tmp_path: Path) -> None:
     assert result["warnings"] == []
 
 
+SCHEMA = "\na_tool._parameters = {}\n"
 HOOK = "\n        return [a_tool]"
 
 
@@ -62,6 +63,15 @@ HOOK = "\n        return [a_tool]"
         (tool_plugin().replace(HOOK, "\n        raise ValueError('bad hook')"), "ValueError: bad hook"),
         (tool_plugin().replace(HOOK, "\n        return [7]"), "int object is no tool"),
         (tool_plugin() + "\n_Plugin.Settings = 3\n", "its Settings is no pydantic model"),
+        (tool_plugin() + SCHEMA.format("{'properties': {}}"), "the parameters of tool 'a_tool' are no JSON Schema"),
+        (
+            tool_plugin() + SCHEMA.format("{'type': 'object', 'enum': {1}}"),
+            "'a_tool' cannot be sent as JSON: TypeError",
+        ),
+        (
+            tool_plugin() + SCHEMA.format("{'type': 'object', 'maximum': float('nan')}"),
+            "'a_tool' cannot be sent as JSON: ValueError",
+        ),
     ],
 )
 def test_what_fails(tmp_path: Path, source: str, error: str) -> None:

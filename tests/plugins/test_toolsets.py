@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,6 +79,37 @@ def test_a_toolset_may_have_no_tools(result: Any) -> None:
     assert lines == []
 
 
+def schema(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def circular_schema() -> dict[str, Any]:
+    inner: dict[str, Any] = {"type": "array"}
+    inner["items"] = inner
+    return schema(a=inner)
+
+
+def deep_schema() -> dict[str, Any]:
+    inner: dict[str, Any] = {}
+    for _ in range(100_000):
+        inner = {"items": inner}
+    return schema(a=inner)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        schema(a=True, b={"type": "string"}),
+        MappingProxyType(schema(a={"type": "array", "items": {"enum": ("x", "y")}}) | {"required": ("a",)}),
+        {"type": "object"},
+    ],
+)
+def test_schemas_that_can_be_sent_are_taken(parameters: Any) -> None:
+    host, lines = host_of(x=Toolset([named("t", parameters=parameters)]))
+    assert names(host.tools(CONTEXT)) == ["t"]
+    assert lines == []
+
+
 def failing_generator() -> Any:
     yield good
     raise RuntimeError("half way")
@@ -98,7 +129,7 @@ class RaisingSchema:
 class ToolClass:
     name = "a_class"
     description = ""
-    parameters: dict[str, Any] = {}  # noqa: RUF012  # as a plugin's author would write it
+    parameters: dict[str, Any] = {"type": "object"}  # noqa: RUF012  # as a plugin's author would write it
 
     async def run(self, arguments: dict[str, Any], turn: Any) -> str: ...
 
@@ -121,6 +152,19 @@ class ToolClass:
         ([named("t", description=None)], "tool 't' has no text as its description"),
         ([named("t", parameters=[])], "the parameters of tool 't' are no JSON Schema"),
         ([named("t", parameters={"type": "string"})], "the parameters of tool 't' are no JSON Schema"),
+        ([named("t", parameters={"properties": {}})], "the parameters of tool 't' are no JSON Schema"),
+        ([named("t", parameters=schema(a={"enum": {1, 2}}))], "the parameters of tool 't' cannot be sent as JSON: Ty"),
+        ([named("t", parameters=schema(a={"maximum": float("inf")}))], "tool 't' cannot be sent as JSON: ValueError"),
+        ([named("t", parameters=schema(a={"default": float("nan")}))], "tool 't' cannot be sent as JSON: ValueError"),
+        ([named("t", parameters=schema(a={"default": Path("a")}))], "tool 't' cannot be sent as JSON: TypeError"),
+        ([named("t", parameters=circular_schema())], "tool 't' cannot be sent as JSON: ValueError: Circular"),
+        ([named("t", parameters=deep_schema())], "tool 't' cannot be sent as JSON: RecursionError"),
+        ([named("t", parameters={"type": "object", "properties": ["a"]})], "tool 't' name their properties by"),
+        ([named("t", parameters={"type": "object", "properties": {1: {}}})], "tool 't' name their properties by"),
+        ([named("t", parameters=schema(a="string"))], "tool 't' describe 'a' by str, which is no JSON Schema"),
+        ([named("t", parameters=schema(a=None))], "tool 't' describe 'a' by NoneType"),
+        ([named("t", parameters={"type": "object", "required": "a"})], "have something else than a list of names"),
+        ([named("t", parameters={"type": "object", "required": [1]})], "have something else than a list of names"),
         ([RaisingSchema()], "tool 'raising' is no tool: NameError: Path is not defined"),
         ([named("t", run="no")], "tool 't' has no method run"),
         ([named("t", read_only="no")], "tool 't': read_only is 'no'"),

@@ -71,6 +71,29 @@ def test_a_compatible_server_needs_an_address() -> None:
     assert "[providers.mine]" in caught.value.hint
 
 
+CREDENTIALS = ["Authorization", "proxy-authorization", "api-key", "X-API-Key", "x_api_key", "Cookie", "x-auth-token"]
+CREDENTIALS += ["x-goog-api-key", "ocp-apim-subscription-key", "cf-access-client-secret", "helicone-auth", "apikey"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CREDENTIALS)
+def test_a_credential_in_a_header_is_never_sent_in_clear(kind: str, name: str) -> None:
+    options = plugin.Settings(extra_headers={"x-team": "a", name: f"Bearer {KEY}"})
+    for base in ("http://localhost:8000/v1", "http://models.example/v1/"):
+        with pytest.raises(ConfigError, match="over plain http") as caught:
+            create(kind, api_base=base, options=options)
+        assert name.lower() in caught.value.message
+        assert "x-team" not in caught.value.message
+        assert "[providers.mine]" in caught.value.hint
+        assert KEY not in str(caught.value)
+    create(kind, api_base="https://models.example/v1", options=options)
+
+
+@pytest.mark.parametrize("name", ["x-team", "OpenAI-Organization", "http-referer", "x-tokenizer", "x-author-name"])
+def test_other_headers_go_over_plain_http(name: str) -> None:
+    create("openai_compatible", api_base="http://localhost:8000/v1", options=plugin.Settings(extra_headers={name: "a"}))
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -29,7 +30,7 @@ from openheim.providers import ModelInfo, ModelReply
 from tests.providers.conftest import CASES, KEY, Call, user_says
 from tests.support.openai_server import OpenAIServer
 from tests.support.openai_wire import chunk, error, events, text, tool_calls
-from tests.support.replies import Reply, raw
+from tests.support.replies import Pause, Reply, raw
 
 pytestmark = pytest.mark.anyio
 
@@ -280,6 +281,17 @@ async def test_a_call_that_was_cut_stays_as_it_came(make_call: Callable[..., Cal
     assert reply.finish == "max_tokens"
 
 
+@pytest.mark.parametrize(
+    ("finish", "arguments"), [("length", ""), ("max_tokens", ""), ("tool_calls", "{}"), ("stop", "{}")]
+)
+@pytest.mark.parametrize("written", ["", "  "])
+async def test_only_a_call_that_was_not_cut_has_no_arguments(
+    make_call: Callable[..., Call], written: str, finish: str, arguments: str
+) -> None:
+    reply = await reply_to(make_call, tool_calls(("list_dir", ""), ("list_dir", written), finish=finish))
+    assert [block.arguments for block in reply.content if isinstance(block, ToolUseBlock)] == ["{}", arguments]
+
+
 async def test_a_call_without_a_name(make_call: Callable[..., Call]) -> None:
     script = events(chunk({"content": "a"}), chunk({"tool_calls": [entry(0, "x", None, A)]}), chunk({}, "tool_calls"))
     err = await failure_of(make_call, script)
@@ -369,6 +381,49 @@ async def test_what_happens_after_the_answer_is_complete_does_not_matter(
     async with OpenAIServer([script]) as server:
         reply = await make_call(server.base_url, timeout_secs=0.3)()
     assert (reply.content, reply.finish) == ((TextBlock("a"),), "end_turn")
+
+
+@pytest.mark.parametrize("last", [None, ": still here\n\n"], ids=["silence", "keep-alives"])
+async def test_a_connection_that_stays_open_after_the_answer_is_not_waited_for(
+    make_call: Callable[..., Call], last: str | None
+) -> None:
+    script = events(chunk({"content": "a"}), chunk({}, "stop"), done=False)
+    if last is not None:
+        script = replace(
+            script, pieces=(*script.pieces, *(part for _ in range(600) for part in (Pause(0.1), last.encode())))
+        )
+    async with OpenAIServer([script.ending("stall")]) as server:
+        with anyio.fail_after(25):
+            reply = await make_call(server.base_url, timeout_secs=120.0)()
+        await server.requests[0].left()
+    assert (reply.content, reply.finish) == ((TextBlock("a"),), "end_turn")
+
+
+async def test_usage_that_comes_after_the_reason_counts(make_call: Callable[..., Call]) -> None:
+    counts = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
+    script = events(chunk({"content": "a"}), chunk({}, "stop"), counts, done=False).ending("stall")
+    async with OpenAIServer([script]) as server:
+        with anyio.fail_after(25):
+            reply = await make_call(server.base_url, timeout_secs=120.0)()
+    assert reply.usage == Usage(3, 1)
+
+
+async def test_a_reason_with_every_piece_ends_nothing(make_call: Callable[..., Call]) -> None:
+    pieces = [chunk({"content": f"{number} "}, "stop") for number in range(6)]
+    script = events(*pieces, chunk({"tool_calls": [entry(0, "x", "f", A)]}, "stop")).slow(0.4)
+    reply = await reply_to(make_call, script)
+    assert reply.content == (TextBlock("0 1 2 3 4 5 "), ToolUseBlock("x", "f", A))
+
+
+async def test_the_wait_for_the_end_can_be_cancelled(make_call: Callable[..., Call]) -> None:
+    script = events(chunk({"content": "a"}, "stop"), done=False).ending("stall")
+    async with OpenAIServer([script]) as server:
+        provider = make_call(server.base_url).provider
+        with anyio.CancelScope() as scope:
+            # The reason for the end is in the piece that cancels, so what is cancelled is the wait after it.
+            await provider.generate(user_says("hi"), lambda delta: scope.cancel())
+        assert scope.cancelled_caught
+        await server.requests[0].left()
 
 
 # --- failures ---

@@ -196,7 +196,19 @@ async def test_thinking_is_never_sent_back(make_call: Callable[..., Call]) -> No
 
 
 @pytest.mark.parametrize(
-    "arguments", ["", " ", '{"path":"a","content":"lo', "[1]", '"text"', "null", "no json", "[" * 100_000]
+    "arguments",
+    [
+        "",
+        " ",
+        '{"path":"a","content":"lo',
+        "[1]",
+        '"text"',
+        "null",
+        "no json",
+        '{"a": NaN}',
+        '{"a": -1e999}',
+        "[" * 100_000,
+    ],
 )
 async def test_arguments_that_are_no_object_do_not_break_the_request(
     make_call: Callable[..., Call], arguments: str

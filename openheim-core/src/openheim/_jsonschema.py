@@ -1,8 +1,8 @@
 """Checks values against the parts of JSON Schema that tool arguments and settings are described with.
 
-Type, required, properties, additionalProperties, items, enum, const, bounds and lengths, anyOf. A keyword beyond
-these is left to whoever uses the value, so a schema is never stricter here than it says. A full validator would cost
-more time at start than everything else that is imported.
+Type, required, properties, additionalProperties, items, enum, const, bounds and lengths, anyOf, and the schemas
+``true`` and ``false``. A keyword beyond these is left to whoever uses the value, so a schema is never stricter here
+than it says. A full validator would cost more time at start than everything else that is imported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 
-#: Levels of nesting that are checked.
+#: Levels of nesting, of values and of alternatives, that are checked.
 _MAX_DEPTH = 32
 
 
@@ -41,42 +41,58 @@ def shown_path(path: Path) -> str:
 
 
 def problems(value: Any, schema: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """What is wrong with ``value``: the path to it and a phrase such as ``must be integer, not string``."""
-    if not isinstance(schema, dict) or len(path) > _MAX_DEPTH:
+    """What is wrong with ``value``: the path to it and a phrase such as ``must be integer, not string``.
+
+    Args:
+        schema: a mapping, or ``True`` or ``False`` for anything and nothing. What is neither, here or in a keyword
+            below, says nothing; it is never an error.
+    """
+    yield from _problems(value, schema, path, 0)
+
+
+def _problems(value: Any, schema: Any, path: Path, depth: int) -> Iterator[tuple[Path, str]]:
+    if schema is False:
+        yield path, "is not allowed"
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return
     alternatives = schema.get("anyOf")
     if isinstance(alternatives, list) and alternatives:
-        tried = [list(problems(value, alternative, path)) for alternative in alternatives]
+        tried = [list(_problems(value, alternative, path, depth + 1)) for alternative in alternatives]
         if all(tried):
             yield from tried[0]
         return
+    choices = schema.get("enum")
     if wrong_type := _type_problem(value, schema.get("type")):
         yield path, wrong_type
-    elif "enum" in schema and value not in schema["enum"]:
-        yield path, f"must be one of {', '.join(map(_shown, schema['enum']))}"
+    elif isinstance(choices, list | tuple) and value not in choices:
+        yield path, f"must be one of {', '.join(map(_shown, choices))}"
     elif "const" in schema and value != schema["const"]:
         yield path, f"must be {_shown(schema['const'])}"
     elif isinstance(value, dict):
-        yield from _object_problems(value, schema, path)
+        yield from _object_problems(value, schema, path, depth)
     elif isinstance(value, list | tuple):
+        first = schema.get("prefixItems")
+        described = len(first) if isinstance(first, list | tuple) else 0
         for index, item in enumerate(value):
-            yield from problems(item, schema.get("items"), (*path, index))
+            if index >= described:
+                yield from _problems(item, schema.get("items"), (*path, index), depth + 1)
     else:
         yield from ((path, problem) for problem in _bound_problems(value, schema))
 
 
-def _object_problems(value: dict[str, Any], schema: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
+def _object_problems(
+    value: dict[str, Any], schema: Mapping[str, Any], path: Path, depth: int
+) -> Iterator[tuple[Path, str]]:
     known = schema.get("properties")
     known = known if isinstance(known, dict) else {}
-    for name in schema.get("required") or ():
-        if name not in value:
+    required = schema.get("required")
+    for name in required if isinstance(required, list | tuple) else ():
+        if isinstance(name, str) and name not in value:
             yield (*path, name), "is missing"
-    others = schema.get("additionalProperties")
+    # A pattern may describe any of the others, and patterns are not looked at here.
+    others = True if "patternProperties" in schema else schema.get("additionalProperties")
     for name, item in value.items():
-        if name in known:
-            yield from problems(item, known[name], (*path, name))
-        elif isinstance(others, dict):
-            yield from problems(item, others, (*path, name))
+        yield from _problems(item, known.get(name, others), (*path, name), depth + 1)
 
 
 def _type_problem(value: Any, wanted: Any) -> str | None:
@@ -84,11 +100,11 @@ def _type_problem(value: Any, wanted: Any) -> str | None:
     if not names or any(_is_of_type(value, name) for name in names):
         return None
     found = next((name for name in _TYPES if _is_of_type(value, name)), type(value).__name__)
-    return f"must be {' or '.join(names)}, not {found}"
+    return f"must be {' or '.join(map(str, names))}, not {found}"
 
 
 def _is_of_type(value: Any, name: Any) -> bool:
-    kinds = _TYPES.get(name)
+    kinds = _TYPES.get(name) if isinstance(name, str) else None
     if kinds is None:
         return True
     if isinstance(value, bool):
@@ -118,4 +134,4 @@ def _bound_problems(value: Any, schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from urllib.parse import urlsplit
 
+from openheim._addresses import address_problem
 from openheim.errors import ConfigError
 
 __all__ = ("checked_proxy", "proxy_for")
@@ -42,16 +42,11 @@ def checked_proxy(address: str, where: str) -> str:
     Raises:
         ConfigError: it is no address of a proxy. The message does not quote it, since it may hold a password.
     """
-    if "://" not in address:
-        address = f"http://{address}"
-    try:
-        parts = urlsplit(address)
-        usable = parts.scheme in _SCHEMES and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        usable = False
-    if not usable:
+    scheme, separator, rest = address.partition("://")
+    address = f"{scheme.lower()}://{rest}" if separator else f"http://{address}"
+    if problem := address_problem(address, _SCHEMES):
         raise ConfigError(
-            f"{where} is no usable address of a proxy",
+            f"{where} is no usable address of a proxy: it {problem}",
             hint=f"write SCHEME://HOST:PORT, SCHEME one of {', '.join(_SCHEMES)}",
         )
     return address

@@ -12,8 +12,13 @@ A client is a runtime built from the user's settings, or from arguments alone, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import anyio
+import anyio.to_thread
+
+from openheim.errors import SessionBusyError
 from openheim.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -30,7 +35,10 @@ if TYPE_CHECKING:
     from openheim.messages import Block
     from openheim.providers import Provider, ToolSpec
     from openheim.runtime import Session
+    from openheim.store.rows import SearchHit, SessionPage
     from openheim.tools import Tool
+
+T = TypeVar("T")
 
 __all__ = ("Client", "SyncClient", "SyncSession")
 
@@ -189,6 +197,22 @@ class SyncClient:
     def tools(self) -> tuple[ToolSpec, ...]:
         """The tools that sessions offer."""
         return self._client.tools()
+
+    def list_sessions(self, **options: Any) -> SessionPage:
+        """See :meth:`Client.list_sessions`."""
+        return self.portal.call(partial(self._client.list_sessions, **options))
+
+    def search(self, words: str, *, limit: int = 20) -> list[SearchHit]:
+        """See :meth:`Client.search`."""
+        return self.portal.call(partial(self._client.search, words, limit=limit))
+
+    def fork(self, session_id: str, *, title: str | None = None) -> str:
+        """See :meth:`Client.fork`."""
+        return self.portal.call(partial(self._client.fork, session_id, title=title))
+
+    def delete(self, session_id: str) -> None:
+        """See :meth:`Client.delete`."""
+        self.portal.call(self._client.delete, session_id)
 
 
 class SyncSession:

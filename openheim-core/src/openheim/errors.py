@@ -83,6 +83,7 @@ __all__ = (
     "ToolError",
     "UnknownFinishError",
     "UsageError",
+    "unwrapped",
 )
 
 
@@ -109,6 +110,13 @@ class OpenheimError(Exception):
     def to_dict(self) -> dict[str, Any]:
         """The ``error`` object of ``--output json``: ``kind``, ``message``, ``hint``, ``retryable``."""
         return {"kind": self.kind, "message": self.message, "hint": self.hint, "retryable": self.retryable}
+
+
+def unwrapped(err: Exception) -> Exception:
+    """The error inside groups of one, which task groups make of every error that passes through them."""
+    while isinstance(err, ExceptionGroup) and len(err.exceptions) == 1:
+        err = err.exceptions[0]
+    return err
 
 
 class UsageError(OpenheimError):

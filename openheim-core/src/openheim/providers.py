@@ -92,7 +92,8 @@ class ProviderSettings:
         return copy
 
     def __repr__(self) -> str:
-        return f"ProviderSettings({self.name!r}, {self.kind!r}, {self.api_base!r})"
+        # Not the address either: it may hold a user and a password.
+        return f"ProviderSettings({self.name!r}, {self.kind!r})"
 
     @property
     def options(self) -> Any:
@@ -164,7 +165,8 @@ class Provider(Protocol):
 
     ``wire`` names the protocol spoken; ``default_model`` is used when the settings name none.
 
-    A provider may also have ``async models() -> list[ModelInfo]`` and ``async aclose() -> None``.
+    A provider may also have ``async models() -> list[ModelInfo]`` and ``async aclose() -> None``. One that has a fixed
+    set of models may name them in ``known_models: tuple[str, ...]``; asking for another is then refused beforehand.
     """
 
     wire: str

@@ -67,6 +67,11 @@ class Turn(Protocol):
         ...
 
     @property
+    def settings(self) -> Mapping[str, Any]:
+        """The ``[tools.NAME]`` table of the tool's own toolset, as it stands in the settings."""
+        ...
+
+    @property
     def cancelled(self) -> bool: ...
 
     @property
@@ -89,10 +94,11 @@ class Tool(Protocol):
 
     - ``kind``: a :data:`ToolKind`, default ``other``;
     - ``read_only``: default False. A tool that changes nothing is offered in plan mode and asked about less;
+    - ``result_family``: a word that tools with results of the same form share, for surfaces;
     - ``replay``: a :data:`Replay`, default ``ask`` (``safe`` for a read-only tool);
     - ``approval_scope``: ``tool`` (default) or ``arguments``: what "always allow" covers;
     - ``target(arguments, turn) -> str | None``: what the call acts on, in one canonical spelling (a path, a command).
-      Permission rules match on it, and writing calls with the same target run one after the other.
+      Permission rules match on it, and calls that are not read-only run one after the other where it is the same.
     """
 
     @property

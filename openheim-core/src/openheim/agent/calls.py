@@ -7,6 +7,7 @@ call order.
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from openheim.agent.arguments import checked_arguments, parse_arguments
+from openheim.agent.cancellation import being_cancelled
 from openheim.agent.results import cut_text
 from openheim.agent.toolbox import is_read_only, kind_of, replay_of
 from openheim.agent.turn import CallTurn
-from openheim.errors import ToolError
+from openheim.errors import ToolError, unwrapped
 from openheim.events import ToolCallRequested, ToolResultReady, ToolUpdate
 from openheim.gates import ToolCall
 from openheim.messages import ImageBlock, TextBlock, ToolResultBlock
@@ -38,8 +40,11 @@ __all__ = ("CallContext", "CallRun", "run_calls")
 
 _log = logging.getLogger(__name__)
 
-_WRITING_KINDS = frozenset(("edit", "delete", "move"))
-_PATH_KINDS = _WRITING_KINDS | {"read", "search"}
+_PATH_KINDS = frozenset(("read", "edit", "delete", "move", "search"))
+
+#: Base64 characters of one image, and characters of JSON of one display, beyond which they are left out of a result.
+MAX_IMAGE_CHARACTERS = 16 * 1024 * 1024
+MAX_DISPLAY_CHARACTERS = 1024 * 1024
 
 _NO_OBJECT = "the arguments are not a valid JSON object, so the call was not run"
 _CUT = "; the reply was cut at the output limit: try again with smaller arguments, for instance in several calls"
@@ -51,7 +56,8 @@ class CallContext:
 
     Args:
         decide: settles whether a call may run; its decision is ``allow`` or ``deny``.
-        ask: puts a tool's own question to a person; False where nobody can be asked.
+        ask: puts a tool's own question (the call, its number from 1, the text) to a person; False where nobody can be
+            asked.
         on_settled: told that one more call has its result; called in any order.
     """
 
@@ -60,7 +66,7 @@ class CallContext:
     steps: Steps
     publish: Callable[[Event], None]
     decide: Callable[[ToolCall], Awaitable[Decision]]
-    ask: Callable[[ToolUseBlock, str], Awaitable[bool]]
+    ask: Callable[[ToolUseBlock, int, str], Awaitable[bool]]
     is_cancelled: Callable[[], bool]
     on_settled: Callable[[], None] = field(default=lambda: None)
 
@@ -78,6 +84,7 @@ class CallRun:
     settled: anyio.Event | None = None
     result: ToolResultBlock | None = None
     denied: str | None = None
+    questions: int = 0
 
 
 def prepare_calls(blocks: Sequence[ToolUseBlock], toolbox: Toolbox, *, cut: bool) -> list[CallRun]:
@@ -152,7 +159,7 @@ async def _find_targets(runs: Sequence[CallRun], context: CallContext) -> None:
             run.target = await anyio.to_thread.run_sync(tool_target, run.tool, run.arguments, turn)
         else:
             run.target = tool_target(run.tool, run.arguments, turn)
-        if kind in _WRITING_KINDS and run.target is not None:
+        if run.target is not None and not is_read_only(run.tool):
             run.predecessor = latest.get(run.target)
             if run.predecessor is not None and run.predecessor.settled is None:
                 run.predecessor.settled = anyio.Event()
@@ -160,12 +167,17 @@ async def _find_targets(runs: Sequence[CallRun], context: CallContext) -> None:
 
 
 def _turn(run: CallRun, context: CallContext) -> CallTurn:
+    def ask(question: str) -> Awaitable[bool]:
+        run.questions += 1
+        return context.ask(run.block, run.questions, question)
+
     return CallTurn(
         context.environment,
         run.block.id,
         publish=context.publish,
         is_cancelled=context.is_cancelled,
-        ask=lambda question: context.ask(run.block, question),
+        ask=ask,
+        settings=context.toolbox.settings_of(run.block.name),
     )
 
 
@@ -190,6 +202,10 @@ async def _run(run: CallRun, context: CallContext) -> None:
         settle(run, context, f"Error: {_reason(err)}", is_error=True)
     except SystemExit:
         settle(run, context, "Error: the tool tried to end the program", is_error=True)
+    except anyio.get_cancelled_exc_class():
+        if context.is_cancelled() or being_cancelled():
+            raise
+        settle(run, context, "Error: the tool awaited something that was cancelled", is_error=True)
     else:
         _settle_with(run, context, result)
 
@@ -200,16 +216,30 @@ def _settle_with(run: CallRun, context: CallContext, result: Any) -> None:
     elif isinstance(result, ToolResult):
         text = "".join(block.text for block in result.content if isinstance(block, TextBlock))
         images = tuple(block for block in result.content if isinstance(block, ImageBlock))
-        display = dict(result.display) if result.display is not None else None
-        settle(run, context, text, is_error=False, images=images, display=display)
+        kept = tuple(image for image in images if len(image.data) <= MAX_IMAGE_CHARACTERS)
+        if len(kept) < len(images):
+            text += f"\n[{len(images) - len(kept)} images left out: larger than {MAX_IMAGE_CHARACTERS // 2**20} MiB]"
+        settle(run, context, text, is_error=False, images=kept, display=_display(result))
     else:
         fault = f"the tool returned {type(result).__name__}, which is neither text nor a ToolResult"
         settle(run, context, f"Error: {fault}", is_error=True)
 
 
+def _display(result: ToolResult) -> dict[str, Any] | None:
+    """What surfaces are shown: only what is JSON, and not too much of it."""
+    if result.display is None:
+        return None
+    display = dict(result.display)
+    try:
+        size = len(json.dumps(display, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as err:
+        _log.warning("a tool's display is left out, since it is no JSON: %s", err)
+        return None
+    return display if size <= MAX_DISPLAY_CHARACTERS else None
+
+
 def _reason(err: Exception) -> str:
-    while isinstance(err, ExceptionGroup) and len(err.exceptions) == 1:
-        err = err.exceptions[0]
+    err = unwrapped(err)
     if isinstance(err, ToolError):
         return str(err)
     _log.debug("a tool failed", exc_info=err)

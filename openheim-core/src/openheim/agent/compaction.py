@@ -99,11 +99,17 @@ async def compact(
 
 
 async def summarise(
-    settings: LoopSettings, history: TurnHistory, *, publish: Callable[[Event], None], room: Room | None = None
+    settings: LoopSettings,
+    history: TurnHistory,
+    *,
+    publish: Callable[[Event], None],
+    spend: Callable[[Usage], None] = lambda usage: None,
+    room: Room | None = None,
 ) -> CompactionResult | None:
     """As :func:`compact`, in a turn that has a request to make.
 
     Args:
+        spend: told what failed attempts cost.
         room: what the request may have; as few turns are summarised as that allows. None for as many as possible.
     """
     fitter = settings.fitter
@@ -127,6 +133,7 @@ async def summarise(
         emit=lambda delta: None,
         shown=lambda: False,
         publish=publish,
+        spend=spend,
     )
     compaction = Compaction(upto, cut_text(_summary(reply), min(SUMMARY_BYTES, max(limit // 8, RESULT_BYTES))))
     record = {"record": "compaction", "at": timestamp(settings.steps), "upto": upto, "summary": compaction.summary}

@@ -17,8 +17,8 @@ from openheim.agent.context import ContextFitter
 from openheim.agent.requests import TurnRequests
 from openheim.agent.results import result_limit_bytes
 from openheim.agent.window import ContextSettings
-from openheim.errors import OpenheimError, ProviderError
-from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, UsageReported
+from openheim.errors import OpenheimError, ProviderError, ServerError
+from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from openheim.retry import RetryPolicy
 
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 __all__ = ("LoopSettings", "TurnHistory", "TurnLoop", "TurnOutcome")
 
 _log = logging.getLogger(__name__)
+
+#: What one reply may take in memory, and what is counted for each of its deltas beside its text.
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+DELTA_BYTES = 64
 
 
 @dataclass(slots=True, frozen=True)
@@ -70,11 +74,12 @@ class LoopSettings:
 class TurnHistory(Protocol):
     """The loop's view of the session's messages; the session provides one.
 
-    ``messages`` are those stored, in order. :meth:`store` adds one and puts it on disk as far as that works, and
-    :meth:`acknowledge` tells watchers about those that are there.
+    ``messages`` are those stored, in order, ``turn`` the number of the running turn. :meth:`store` adds a message and
+    puts it on disk as far as that works, and :meth:`acknowledge` tells watchers about those that are there.
     """
 
     messages: list[Message]
+    turn: int
 
     def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message: ...
 
@@ -109,6 +114,11 @@ class TurnOutcome:
     error: OpenheimError | None = None
 
 
+async def nobody(block: ToolUseBlock, number: int, question: str) -> bool:
+    """Answers tools' questions where nobody can be asked."""
+    return False
+
+
 class TurnLoop:
     """Runs one turn. :meth:`cancel` may be called from any task of the same event loop, at any time."""
 
@@ -119,7 +129,7 @@ class TurnLoop:
         *,
         publish: Callable[[Event], None],
         decide: Callable[[ToolCall], Awaitable[Decision]],
-        ask: Callable[[ToolUseBlock, str], Awaitable[bool]],
+        ask: Callable[[ToolUseBlock, int, str], Awaitable[bool]] = nobody,
     ) -> None:
         self.settings = settings
         self.history = history
@@ -127,7 +137,8 @@ class TurnLoop:
         self.cancelled = False
         #: Deltas of the reply that is being received.
         self.pieces: list[Delta] = []
-        self._outcome = TurnOutcome()
+        #: How the turn goes so far.
+        self.outcome = TurnOutcome()
         self._runs: list[CallRun] = []
         self._stored_runs = 0
         self._scope = anyio.CancelScope()
@@ -151,7 +162,7 @@ class TurnLoop:
 
     async def run(self) -> TurnOutcome:
         """Runs the turn to its end; failures of the provider are in the outcome, not raised."""
-        outcome = self._outcome
+        outcome = self.outcome
         try:
             with self._scope:
                 outcome.stop_reason = await self._iterate()
@@ -162,6 +173,7 @@ class TurnLoop:
             raise
         except ProviderError as err:
             self._store_partial(err.partial, "error")
+            self._count(err.usage)
             outcome.error = err
         except OpenheimError as err:
             outcome.error = err
@@ -172,16 +184,14 @@ class TurnLoop:
         return outcome
 
     async def _iterate(self) -> StopReason:
-        outcome = self._outcome
+        outcome = self.outcome
         for iteration in range(1, self.settings.max_iterations + 1):
             await anyio.lowlevel.checkpoint_if_cancelled()
             outcome.iterations = iteration
             self.publish(IterationStart(iteration))
             reply = await self._call_model(iteration)
             message = self._store_reply(reply)
-            if reply.usage is not None:
-                self._spend(reply.usage)
-                self.publish(UsageReported(reply.usage))
+            self._count(reply.usage)
             calls = message.tool_uses if message is not None else ()
             if calls:
                 await self._run_tools(calls, reply.finish)
@@ -206,15 +216,36 @@ class TurnLoop:
     async def _call_model(self, iteration: int) -> ModelReply:
         self.pieces = pieces = []
         publish = self.publish
+        room = MAX_REPLY_BYTES
+        call_scope = anyio.CancelScope()
 
         def emit(delta: Delta) -> None:
+            nonlocal room
+            room -= DELTA_BYTES + len(delta.arguments if isinstance(delta, ToolCallDelta) else delta.text)
+            if room < 0:
+                call_scope.cancel()
+                return
             pieces.append(delta)
             publish(delta)
 
-        return await self._requests.call(iteration, emit, lambda: bool(pieces))
+        reply: ModelReply | None = None
+        with call_scope:
+            reply = await self._requests.call(iteration, emit, lambda: bool(pieces))
+        if reply is None or _size(reply) > MAX_REPLY_BYTES:
+            raise ServerError(
+                f"the model's reply is longer than {MAX_REPLY_BYTES // 2**20} MiB",
+                hint="set max_tokens for this provider",
+                retryable=False,
+            )
+        return reply
 
     def _spend(self, usage: Usage) -> None:
-        self._outcome.usage = self._outcome.usage + usage
+        self.outcome.usage = self.outcome.usage + usage
+
+    def _count(self, usage: Usage | None) -> None:
+        if usage is not None:
+            self._spend(usage)
+            self.publish(UsageReported(usage))
 
     def _store_reply(self, reply: ModelReply) -> Message | None:
         self.pieces = []
@@ -224,12 +255,14 @@ class TurnLoop:
             if not (isinstance(block, TextBlock) and not block.text)
         )
         if not content:
+            self.outcome.text = ""
             return None
         message = self._store(
             content, usage=reply.usage, stop_reason=reply.finish, model=reply.model, opaque=reply.opaque
         )
-        if message.text:
-            self._outcome.text = message.text
+        # What was said before a tool call is no answer, but it is the last that was said if the turn is cut short.
+        if message.text or not message.tool_uses:
+            self.outcome.text = message.text
         return message
 
     def _store_partial(self, partial: Sequence[Block], stop_reason: str) -> None:
@@ -238,7 +271,7 @@ class TurnLoop:
         self.pieces = []
         if any(isinstance(block, TextBlock) and block.text.strip() for block in kept):
             message = self._store(kept, stop_reason=stop_reason)
-            self._outcome.text = message.text
+            self.outcome.text = message.text
 
     def _store(self, content: Sequence[Block], *, model: str | None = None, **details: Any) -> Message:
         settings = self.settings
@@ -279,7 +312,7 @@ class TurnLoop:
             if run.result is None:
                 settle(run, self._calls, f"Error: {reason}", is_error=True)
             if run.denied is not None:
-                self._outcome.denied.append({"tool": run.block.name, "reason": run.denied})
+                self.outcome.denied.append({"tool": run.block.name, "reason": run.denied})
         self._runs = []
         self.history.acknowledge()
 
@@ -309,3 +342,10 @@ def _joined(pieces: Sequence[Delta]) -> list[TextBlock | ThinkingBlock]:
             texts.append(piece.text)
     close()
     return blocks
+
+
+def _size(reply: ModelReply) -> int:
+    """About how much a reply takes, in characters of text, thinking and arguments."""
+    return sum(
+        len(getattr(block, part, "")) for block in reply.content for part in ("text", "thinking", "arguments", "data")
+    )

@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from openheim.errors import OpenheimError, ServerError
+import anyio
+
+from openheim.agent.cancellation import being_cancelled
+from openheim.errors import OpenheimError, ServerError, unwrapped
 from openheim.events import RetryScheduled
 from openheim.retry import with_retries
 
@@ -13,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openheim.agent.loop import LoopSettings
+    from openheim.errors import ProviderError
     from openheim.events import Event
+    from openheim.messages import Usage
     from openheim.providers import EmitDelta, ModelReply, ModelRequest
 
 __all__ = ("call_model",)
@@ -29,6 +34,7 @@ async def call_model(
     emit: EmitDelta,
     shown: Callable[[], bool],
     publish: Callable[[Event], None],
+    spend: Callable[[Usage], None],
 ) -> ModelReply:
     """Makes a call.
 
@@ -36,15 +42,22 @@ async def call_model(
         step: name and key of the step that the call is.
         shown: whether a piece of the reply has reached anybody; then the call is not made again.
         publish: told of retries.
+        spend: told what failed attempts cost.
 
     Raises:
         ProviderError: what the last attempt failed with.
     """
     name, key = step
+
+    def failed(attempt: int, delay: float, err: ProviderError) -> None:
+        if err.usage is not None:
+            spend(err.usage)
+        publish(RetryScheduled(attempt, delay, str(err)))
+
     return await with_retries(
         lambda: settings.steps.run(name, key, lambda: _generate(settings, request, emit), "safe"),
         shown=shown,
-        on_retry=lambda attempt, delay, err: publish(RetryScheduled(attempt, delay, str(err))),
+        on_retry=failed,
         policy=settings.retry,
         random=settings.steps.random,
     )
@@ -55,10 +68,23 @@ async def _generate(settings: LoopSettings, request: ModelRequest, emit: EmitDel
         return await settings.provider.generate(request, emit)
     except OpenheimError:
         raise
+    except anyio.get_cancelled_exc_class() as err:
+        if being_cancelled():
+            raise
+        raise _fault(settings, "it awaited something that was cancelled") from err
+    except SystemExit as err:
+        raise _fault(settings, "it tried to end the program") from err
     except Exception as err:
+        inner = unwrapped(err)
+        if isinstance(inner, OpenheimError):
+            raise inner from err
         _log.debug("the provider failed", exc_info=err)
-        raise ServerError(
-            f"provider {settings.provider_name!r} failed: {type(err).__name__}: {err}",
-            hint="this is a fault in its plugin; --debug --log-level debug shows where",
-            retryable=False,
-        ) from err
+        raise _fault(settings, f"{type(inner).__name__}: {inner}") from err
+
+
+def _fault(settings: LoopSettings, what: str) -> ServerError:
+    return ServerError(
+        f"provider {settings.provider_name!r} failed: {what}",
+        hint="this is a fault in its plugin; --debug --log-level debug shows where",
+        retryable=False,
+    )

@@ -90,7 +90,15 @@ class TurnRequests:
             thinking=settings.thinking,
             cache=settings.cache,
         )
-        return await call_model(settings, request, step=("model", key), emit=emit, shown=shown, publish=self._publish)
+        return await call_model(
+            settings,
+            request,
+            step=("model", f"{self._history.turn}.{key}"),
+            emit=emit,
+            shown=shown,
+            publish=self._publish,
+            spend=self._spend,
+        )
 
     async def _make_room(self, room: Room) -> bool:
         """Takes one measure after the other until the request fits. False if that changed nothing."""
@@ -105,7 +113,9 @@ class TurnRequests:
 
     async def _summarise(self, room: Room) -> bool:
         try:
-            result = await summarise(self._settings, self._history, publish=self._publish, room=room)
+            result = await summarise(
+                self._settings, self._history, publish=self._publish, spend=self._spend, room=room
+            )
         except OpenheimError as err:
             # Not in every round anew: that would cost a failing call each.
             self._may_summarise = False

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from openheim.providers import ToolSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from openheim.tools import Replay, Tool, ToolKind
 
@@ -37,9 +37,13 @@ class Toolbox:
 
     ``specs`` and ``read_only_specs`` are the same tuple objects for the life of the toolbox: providers keep what they
     made from them.
+
+    Args:
+        settings: tool name to the settings of its toolset.
     """
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool], settings: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        self._settings = dict(settings or {})
         self.tools: dict[str, Tool] = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
         self.specs: tuple[ToolSpec, ...] = tuple(
             ToolSpec(tool.name, tool.description, tool.parameters) for tool in self.tools.values()
@@ -48,6 +52,10 @@ class Toolbox:
 
     def get(self, name: str) -> Tool | None:
         return self.tools.get(name)
+
+    def settings_of(self, name: str) -> Mapping[str, Any]:
+        """The settings of the toolset that brought the tool; empty for a tool of the program's own."""
+        return self._settings.get(name, {})
 
     def unknown(self, name: str) -> str:
         """What the model is told about a tool that does not exist."""

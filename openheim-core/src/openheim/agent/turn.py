@@ -2,61 +2,81 @@
 
 from __future__ import annotations
 
-import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from openheim.agent.results import RESULT_LIMIT_BYTES
 from openheim.events import ToolUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from openheim.events import Event
     from openheim.files import Files
 
+#: Shorter values are no keys, and hiding every variable that holds one would hide nearly all.
+MIN_SECRET_LENGTH = 4
+
 __all__ = ("CallTurn", "ToolEnvironment", "filtered_environment")
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|SESSION_ID|PRIVATE", re.IGNORECASE)
-_HARMLESS = frozenset(("SSH_AUTH_SOCK", "XAUTHORITY", "KEYBOARD"))
+# Parts of a variable's name, between underscores, that say its value is a secret, and ends of such parts.
+_SECRET_PARTS = frozenset(
+    ("AUTH", "COOKIE", "CREDENTIAL", "CREDENTIALS", "PASS", "PASSPHRASE", "PASSWD", "PAT", "PRIVATE", "PW", "SECRETS")
+)
+_SECRET_ENDS = ("KEY", "KEYS", "TOKEN", "TOKENS", "SECRET", "PASSWORD")
+_HARMLESS = frozenset(("SSH_AUTH_SOCK",))
+_CREDENTIALS_IN_ADDRESS = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 
 
-def filtered_environment(environment: Mapping[str, str], secrets: Sequence[str] = ()) -> dict[str, str]:
-    """The variables that a child process may see: none whose name looks like a secret or whose value is one.
+def filtered_environment(
+    environment: Mapping[str, str], *, hidden_names: Collection[str] = (), secrets: Collection[str] = ()
+) -> dict[str, str]:
+    """The variables that a child process may see: none that looks like a secret by its name, or holds one.
 
     Args:
-        secrets: values that must not be passed on under any name.
+        hidden_names: variables that must not be passed on in any case.
+        secrets: values that must not be passed on under any name, nor as part of another value.
     """
-    hidden = {secret for secret in secrets if secret}
-    return {
-        name: value
-        for name, value in environment.items()
-        if (name in _HARMLESS or not _SECRET_NAME.search(name)) and value not in hidden
-    }
+    values = [secret for secret in secrets if len(secret) >= MIN_SECRET_LENGTH]
+
+    def may_pass(name: str, value: str) -> bool:
+        if name in hidden_names or _CREDENTIALS_IN_ADDRESS.search(value):
+            return False
+        if name not in _HARMLESS:
+            parts = name.upper().split("_")
+            if not _SECRET_PARTS.isdisjoint(parts) or any(part.endswith(_SECRET_ENDS) for part in parts):
+                return False
+        return not any(secret in value for secret in values)
+
+    return {name: value for name, value in environment.items() if may_pass(name, value)}
 
 
 class ToolEnvironment:
-    """What all calls of a session share: where they may work."""
+    """What all calls of a session share: where they may work.
 
-    def __init__(self, session_id: str, files: Files, *, secrets: Sequence[str] = ()) -> None:
+    Args:
+        make_env: makes the environment of child processes when it is first asked for.
+    """
+
+    def __init__(self, session_id: str, files: Files, *, make_env: Callable[[], Mapping[str, str]]) -> None:
         self.session_id = session_id
         self.files = files
         self.result_limit_bytes = RESULT_LIMIT_BYTES
-        self._secrets = tuple(secrets)
+        self._make_env = make_env
         self._env: Mapping[str, str] | None = None
 
     @property
     def env(self) -> Mapping[str, str]:
         if self._env is None:
-            self._env = filtered_environment(os.environ, self._secrets)
+            self._env = self._make_env()
         return self._env
 
 
 class CallTurn:
     """The :class:`~openheim.tools.Turn` that one call is given."""
 
-    __slots__ = ("_ask", "_call_id", "_environment", "_is_cancelled", "_publish")
+    __slots__ = ("_ask", "_call_id", "_environment", "_is_cancelled", "_publish", "_settings")
 
     def __init__(
         self,
@@ -66,8 +86,10 @@ class CallTurn:
         publish: Callable[[Event], None],
         is_cancelled: Callable[[], bool],
         ask: Callable[[str], Awaitable[bool]],
+        settings: Mapping[str, Any],
     ) -> None:
         self._environment = environment
+        self._settings = settings
         self._call_id = call_id
         self._publish = publish
         self._is_cancelled = is_cancelled
@@ -92,6 +114,10 @@ class CallTurn:
     @property
     def env(self) -> Mapping[str, str]:
         return self._environment.env
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return self._settings
 
     @property
     def cancelled(self) -> bool:

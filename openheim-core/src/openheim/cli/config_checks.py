@@ -46,7 +46,6 @@ class _Check:
 
     def all(self) -> None:
         self._directories()
-        self._rules()
         self._files()
         for name, entry in self.loaded.config.providers.items():
             self._provider(name, entry)
@@ -65,17 +64,6 @@ class _Check:
         except OpenheimError as err:
             self._error(("work_dir",), err)
 
-    def _rules(self) -> None:
-        from openheim.permissions import parse_rule
-
-        permissions = self.loaded.config.permissions
-        for key, rules in (("allow", permissions.allow), ("deny", permissions.deny)):
-            for rule in rules:
-                try:
-                    parse_rule(rule)
-                except OpenheimError as err:
-                    self._error(("permissions", key), err)
-
     def _files(self) -> None:
         from openheim.config.rules import readable_by_others
 
@@ -86,7 +74,7 @@ class _Check:
 
     def _provider(self, name: str, entry: ProviderEntry) -> None:
         from openheim.config.rules import provider_problems
-        from openheim.config.secrets import find_key
+        from openheim.config.secrets import UnusableKey, find_key
 
         path = ("providers", name)
         self.errors += [finding_of(self.loaded.layers, broken) for broken in provider_problems(name, entry)]
@@ -94,9 +82,9 @@ class _Check:
             return  # Looking into it may put a question to the user.
         try:
             key = find_key(name, entry, os.environ)
-        except ConfigError as err:
+        except UnusableKey as err:
             # The settings are fine; what they refer to is not there, here and now.
-            self._warning(path, err)
+            self._warning((*path, *err.setting), err)
             return
         if key and (entry.api_base or "").startswith("http://"):
             self._error(
@@ -131,7 +119,8 @@ class _Check:
             return
         for kind, name, table, section in self._sections():
             try:
-                host.validate_settings(kind, name, table, where=f"[{'.'.join(section)}]")
+                # As a plain table, so that the error does not give the place as well.
+                host.validate_settings(kind, name, dict(table), where=f"[{'.'.join(section)}]")
             except PluginDisabledError:
                 continue
             except ConfigError as err:

@@ -13,6 +13,7 @@ from openheim.errors import (
     SessionBusyError,
     SessionLockedError,
     UsageError,
+    unwrapped,
 )
 
 __all__ = ("exit_code_of", "report_failure", "warn")
@@ -37,6 +38,8 @@ def exit_code_of(err: BaseException) -> int:
 
 def report_failure(err: BaseException) -> int:
     """Prints what went wrong, once, and returns the exit code. Interrupts and broken pipes say nothing."""
+    if isinstance(err, Exception):
+        err = unwrapped(err)
     code = exit_code_of(err)
     if isinstance(err, KeyboardInterrupt | BrokenPipeError):
         return code

@@ -6,38 +6,47 @@ bounded.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
+import anyio.lowlevel
+from anyio import from_thread
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ("StdoutWriter",)
 
-#: Bytes that may wait for a slow reader.
+#: Bytes that may wait behind what is being written.
 WAITING_BYTES = 64 * 1024 * 1024
 
 
 class StdoutWriter:
-    """Writes text to standard output in order.
+    """Writes text in order to what standard output was when this was made. To be made and used on the event loop.
+
+    It has a descriptor of its own, so that standard output can be diverted meanwhile: what plugins and tools print must
+    not get into the answer.
 
     Args:
-        on_gone: called, in the writing thread, when the reader has gone away or has fallen too far behind.
+        on_gone: called on the event loop when nothing can be written any more.
     """
 
     def __init__(self, on_gone: Callable[[], None]) -> None:
         self._on_gone = on_gone
-        # A descriptor of our own: while a plugin is loaded, descriptor 1 leads to standard error.
-        self._descriptor = os.dup(1)
+        self._token = anyio.lowlevel.current_token()
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
         self._ending = False
-        #: Whether nothing can be written any more.
+        #: Whether nothing can be written any more, and why, if that is not that the reader has gone away.
         self.gone = False
+        self.reason = ""
+        sys.stdout.flush()
+        self._descriptor = os.dup(1)
         self._thread = threading.Thread(target=self._write_all, name="stdout", daemon=True)
         self._thread.start()
 
@@ -47,46 +56,59 @@ class StdoutWriter:
         with self._changed:
             if self.gone:
                 return
-            self._waiting.append(data)
-            self._bytes += len(data)
-            too_much = self._bytes > WAITING_BYTES
-            self._changed.notify()
-        if too_much:
-            self._give_up()
+            too_slow = self._bytes > WAITING_BYTES
+            if too_slow:
+                self._give_up("the reader of standard output is too slow")
+            else:
+                self._waiting.append(data)
+                self._bytes += len(data)
+                self._changed.notify()
+        if too_slow:
+            self._on_gone()
 
     def finish(self) -> None:
-        """Waits until everything is written, or the reader is gone. Blocks."""
+        """Waits until everything is written, or cannot be. Blocks."""
         with self._changed:
             self._ending = True
             self._changed.notify()
         self._thread.join()
-        os.close(self._descriptor)
 
-    def _give_up(self) -> None:
-        with self._changed:
-            if self.gone:
-                return
-            self.gone = True
-            self._waiting.clear()
-            self._changed.notify()
-        self._on_gone()
+    def _give_up(self, reason: str) -> None:
+        """To be called with the lock held."""
+        self.gone = True
+        self.reason = reason
+        self._waiting.clear()
+        self._changed.notify()
 
     def _write_all(self) -> None:
-        sys.stdout.flush()
-        while True:
+        try:
+            while self._write_some():
+                pass
+        except OSError as err:
             with self._changed:
-                while not self._waiting and not self._ending and not self.gone:
-                    self._changed.wait()
-                if self.gone or not self._waiting:
-                    return
-                data = b"".join(self._waiting)
-                self._waiting.clear()
+                self._give_up("" if err.errno == errno.EPIPE else f"cannot write to standard output: {err.strerror}")
             try:
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(self._descriptor, view) :]
-            except OSError:
-                self._give_up()
-                return
+                from_thread.run_sync(self._on_gone, token=self._token)
+            except RuntimeError:
+                # The event loop has ended, so there is nothing left to stop.
+                pass
+        finally:
+            os.close(self._descriptor)
+
+    def _write_some(self) -> bool:
+        with self._changed:
+            while not self._waiting and not self._ending and not self.gone:
+                self._changed.wait()
+            if self.gone or not self._waiting:
+                return False
+            data = b"".join(self._waiting)
+            self._waiting.clear()
+        view = memoryview(data)
+        while view:
+            written = os.write(self._descriptor, view[:1_048_576])
+            view = view[written:]
             with self._changed:
-                self._bytes -= len(data)
+                self._bytes -= written
+                if self.gone:
+                    return False
+        return True

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import os
+import select
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +15,7 @@ from openheim.messages import ImageBlock, TextBlock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
     from openheim.messages import Block
 
@@ -20,6 +25,9 @@ __all__ = ("prompt_blocks", "read_image")
 MAX_STDIN_BYTES = 64 * 1024 * 1024
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 
+#: Seconds after which it is said that standard input is being waited for.
+NOTICE_AFTER_SECS = 5.0
+
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -28,7 +36,7 @@ _SIGNATURES = (
 )
 
 
-def prompt_blocks(prompt: str | None, images: Sequence[str]) -> list[Block]:
+def prompt_blocks(prompt: str | None, images: Sequence[str], *, timeout_secs: float | None = None) -> list[Block]:
     """The user's message.
 
     Without a prompt (or with ``-``) standard input is the prompt; with one, what stands on it is attached behind the
@@ -37,7 +45,7 @@ def prompt_blocks(prompt: str | None, images: Sequence[str]) -> list[Block]:
     Raises:
         UsageError: there is no prompt, or it is no text.
     """
-    piped = _standard_input(required=prompt == "-")
+    piped = _standard_input(required=prompt == "-", timeout_secs=timeout_secs)
     if prompt is None or prompt == "-":
         text = piped
     else:
@@ -53,12 +61,12 @@ def prompt_blocks(prompt: str | None, images: Sequence[str]) -> list[Block]:
     return [TextBlock(text), *map(read_image, images)]
 
 
-def _standard_input(*, required: bool) -> str:
+def _standard_input(*, required: bool, timeout_secs: float | None) -> str:
     stream = sys.stdin
     if stream is None or (stream.isatty() and not required):
         return ""
     try:
-        data = stream.buffer.read(MAX_STDIN_BYTES + 1)
+        data = _read_all(stream, timeout_secs)
     except OSError as err:
         if required:
             raise UsageError(f"cannot read standard input: {err.strerror}", hint="give the prompt as argument") from err
@@ -79,6 +87,38 @@ def _standard_input(*, required: bool) -> str:
             f"standard input is not UTF-8: byte 0x{data[err.start]:02x} at offset {err.start}",
             hint="convert it first, for instance with iconv -f latin1 -t utf-8",
         ) from err
+
+
+def _read_all(stream: TextIO, timeout_secs: float | None) -> bytes:
+    """What stands on standard input, up to a byte more than is taken.
+
+    Whoever started this program may have left a pipe open that nobody writes to. After some seconds that is said.
+    """
+    deadline = time.monotonic() + timeout_secs if timeout_secs is not None else math.inf
+    notice_at = time.monotonic() + NOTICE_AFTER_SECS
+    descriptor = stream.fileno()
+    pieces: list[bytes] = []
+    size = 0
+    while size <= MAX_STDIN_BYTES:
+        wait = min(deadline, notice_at) - time.monotonic()
+        if not select.select([descriptor], [], [], max(wait, 0) if wait < math.inf else None)[0]:
+            if time.monotonic() >= deadline:
+                raise UsageError(
+                    "standard input did not end within --timeout", hint="close it, for instance with </dev/null"
+                )
+            if time.monotonic() >= notice_at:
+                print("note: waiting for standard input to end (Ctrl+D, or start with </dev/null)", file=sys.stderr)
+                notice_at = math.inf
+            continue
+        try:
+            piece = os.read(descriptor, 1_048_576)
+        except BlockingIOError:
+            continue
+        if not piece:
+            break
+        pieces.append(piece)
+        size += len(piece)
+    return b"".join(pieces)
 
 
 def read_image(name: str) -> ImageBlock:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import traceback
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openheim.cli.failures import report_failure
+from openheim.cli import options
+from openheim.cli.failures import report_failure, warn
 from openheim.cli.lean import LeanCommand
 from openheim.cli.prompt_input import prompt_blocks
 from openheim.cli.run_result import failed_result, run_result
 from openheim.cli.starting import make_runtime
-from openheim.errors import OpenheimError, UsageError
+from openheim.errors import UsageError
+from openheim.permissions import parse_rule
+from openheim.permissions.modes import known_mode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +52,12 @@ def run(
         str | None, typer.Option(metavar="NAME", help="A configured provider, or a kind such as demo.")
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="One of the provider's models.")] = None,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="Go on with this session; the beginning of its id is enough.")
+    ] = None,
+    go_on: Annotated[bool, typer.Option("--continue", help="Go on with the newest session of this directory.")] = False,
+    skills: Annotated[list[str] | None, typer.Option(metavar="NAMES", help="Skills for a new session: a,b.")] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="Trust this project's own settings, for this run.")] = False,
     mode: Annotated[
         str | None, typer.Option(metavar="MODE", help="default, plan, acceptEdits, bypassPermissions or dontAsk.")
     ] = None,
@@ -69,30 +80,68 @@ def run(
     Standard output carries the answer and nothing else; notices go to standard error. Nobody is asked for permission:
     what rules and mode leave open is allowed in the default mode and denied with --mode dontAsk.
     """
-    if max_iterations is not None and max_iterations < 1:
-        raise UsageError("--max-iterations must be at least 1", hint="leave it out for the default")
-    if timeout is not None and not timeout > 0:
-        raise UsageError("--timeout must be more than 0 seconds", hint="leave it out for no limit")
     try:
-        content = prompt_blocks(prompt, image or ())
-        runtime = make_runtime()
-        session = runtime.new_session(
-            cwd=cwd,
-            provider=provider,
-            model=model,
-            mode=mode,
-            allow=allow or (),
-            deny=deny or (),
-            max_iterations=max_iterations,
-        )
-    except OpenheimError as err:
+        if max_iterations is not None and max_iterations < 1:
+            raise UsageError("--max-iterations must be at least 1", hint="leave it out for the default")
+        if timeout is not None and not timeout > 0:
+            raise UsageError("--timeout must be more than 0 seconds", hint="leave it out for no limit")
+        content = prompt_blocks(prompt, image or (), timeout_secs=timeout)
+        runtime = make_runtime(_settings(max_iterations, mode, allow, deny), cwd=cwd, trust=trust)
+        chosen_mode = runtime.loaded.config.permissions.mode if mode is not None else None
+        options: dict[str, Any] = {"cwd": cwd, "provider": provider, "model": model, "mode": chosen_mode}
+        resumed = _session_to_resume(runtime, session, go_on, cwd)
+        if resumed is None:
+            names = [name.strip() for given in skills or () for name in given.split(",") if name.strip()]
+            chosen = runtime.new_session(skills=names, **options)
+        elif skills:
+            raise UsageError("--skills is for new sessions", hint="a session keeps the skills that it was started with")
+        else:
+            chosen = runtime.load_session(resumed, **options)
+            for line in chosen.warnings:
+                warn(line)
+    except Exception as err:
         if output is OutputFormat.TEXT:
             raise
         return _fail_early(err, output)
-    return _Run(runtime, session, content, output.value, timeout).start()
+    return _Run(runtime, chosen, content, output.value, timeout).start()
 
 
-def _fail_early(err: OpenheimError, output: OutputFormat) -> int:
+def _settings(
+    max_iterations: int | None, mode: str | None, allow: list[str] | None, deny: list[str] | None
+) -> dict[str, Any]:
+    """Options as settings, so that a managed policy holds over them."""
+    settings: dict[str, Any] = {}
+    if max_iterations is not None:
+        settings["max_iterations"] = max_iterations
+    permissions: dict[str, Any] = {"allow": [*(allow or ())], "deny": [*(deny or ())]}
+    if mode is not None:
+        permissions["mode"] = known_mode(mode)
+    # Checked here, for an error about the command line and not about a file.
+    for rule in (*permissions["allow"], *permissions["deny"]):
+        parse_rule(rule)
+    return settings | {"permissions": {name: value for name, value in permissions.items() if value}}
+
+
+def _session_to_resume(runtime: Runtime, named: str | None, newest: bool, cwd: str | None) -> str | None:
+    """The id of the session to go on with, or None for a new one."""
+    if named is not None and newest:
+        raise UsageError("--session and --continue exclude each other", hint="give one of them")
+    if named is not None:
+        from openheim.store.operations.finding import find_session
+
+        return find_session(runtime.store, named)
+    if not newest:
+        return None
+    from openheim.store.operations.listing import list_sessions
+
+    directory = os.path.realpath(cwd or os.getcwd())
+    rows = list_sessions(runtime.store, cwd=directory, limit=1).rows if runtime.store.folder.is_dir() else []
+    if not rows:
+        raise UsageError(f"there is no session of {directory} to go on with", hint="leave --continue out to start one")
+    return rows[0].meta.id
+
+
+def _fail_early(err: Exception, output: OutputFormat) -> int:
     from openheim._jsontext import dump_text
 
     record: dict[str, Any] = failed_result(err).record
@@ -119,34 +168,37 @@ class _Run:
     def start(self) -> int:
         import anyio
 
-        return anyio.run(self._run)
+        code: int = anyio.run(self._run)
+        # All is done and saved; a signal that comes now must not make it look otherwise.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        return code
 
     async def _run(self) -> int:
         import anyio
-        import anyio.lowlevel
-        from anyio import from_thread, to_thread
+        from anyio import to_thread
 
         from openheim.cli.output import StdoutWriter
         from openheim.cli.run_output import output_for
+        from openheim.plugins.supervision import diverted_stdout
 
-        token = anyio.lowlevel.current_token()
-
-        def reader_gone() -> None:
-            try:
-                from_thread.run_sync(self.session.cancel, token=token)
-            except RuntimeError:
-                # The turn was over already.
-                pass
-
-        writer = StdoutWriter(reader_gone)
-        async with self.runtime, anyio.create_task_group() as group:
+        writer = StdoutWriter(self.session.cancel)
+        output = output_for(self.form, writer)
+        async with anyio.create_task_group() as group:
             await group.start(self._watch_signals)
             if self.timeout is not None:
                 group.start_soon(self._watch_time, self.timeout)
-            code = await self._turn(output_for(self.form, writer), writer)
-            await to_thread.run_sync(writer.finish, abandon_on_cancel=True)
+            # What tools and plugins print is not part of the answer.
+            with diverted_stdout():
+                async with self.runtime:
+                    code = await self._turn(output, writer)
+                    await to_thread.run_sync(writer.finish, abandon_on_cancel=True)
             group.cancel_scope.cancel()
-        return 141 if writer.gone else code
+        if not writer.gone:
+            return code
+        if writer.reason:
+            print(f"error: {writer.reason}", file=sys.stderr)
+        return 1 if writer.reason else 141
 
     async def _turn(self, output: Output, writer: StdoutWriter) -> int:
         session = self.session
@@ -154,8 +206,10 @@ class _Run:
         session.stream.attach(output.show)
         try:
             outcome = await session.run(self.content)
-        except OpenheimError as err:
-            result = failed_result(err)
+        except Exception as err:
+            result = failed_result(err, session)
+            if options.current().debug:
+                traceback.print_exception(err)
         else:
             result = run_result(session, outcome, signal=self.signal, timed_out=self.timed_out)
         if not writer.gone:

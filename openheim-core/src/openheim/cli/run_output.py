@@ -21,7 +21,6 @@ from openheim.events import (
     ToolCallRequested,
     ToolResultReady,
     ToolUpdate,
-    TurnFinished,
     UsageReported,
 )
 from openheim.messages import message_to_stored
@@ -187,9 +186,8 @@ class StreamJsonOutput:
         )
 
     def show(self, event: Event) -> None:
-        if isinstance(event, TurnFinished):
-            self._seq = event.seq
-            return
+        # The end of the turn is told by the last line, which takes its number.
+        self._seq = max(self._seq + 1, event.seq)
         record = event_record(event)
         if record is not None:
             self._line(event.type, event.seq, record)

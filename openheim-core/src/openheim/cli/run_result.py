@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from openheim.cli.failures import exit_code_of
+from openheim.errors import OpenheimError, unwrapped
 from openheim.messages import Usage
 
 if TYPE_CHECKING:
     from openheim.agent.loop import TurnOutcome
-    from openheim.errors import OpenheimError
     from openheim.runtime import Session
 
 __all__ = ("RunResult", "failed_result", "run_result")
@@ -81,17 +81,22 @@ def _ending(outcome: TurnOutcome, signal: int | None, timed_out: bool) -> tuple[
     return "completed", 0, ""
 
 
-def failed_result(err: OpenheimError) -> RunResult:
-    """The result of a run that failed before its turn began."""
+def failed_result(err: Exception, session: Session | None = None) -> RunResult:
+    """The result of a run that failed before its turn began, or in a way that no turn should."""
+    err = unwrapped(err)
+    if not isinstance(err, OpenheimError):
+        err = OpenheimError(
+            f"{type(err).__name__}: {err}", hint="this is a fault in openheim or a plugin; --debug shows where"
+        )
     record: dict[str, Any] = {
-        "session_id": None,
+        "session_id": session.id if session is not None else None,
         "status": "failed",
         "stop_reason": None,
         "text": "",
         "iterations": 0,
         "usage": Usage().to_dict(),
-        "model": None,
-        "provider": None,
+        "model": session.binding.model if session is not None else None,
+        "provider": session.binding.provider_name if session is not None else None,
         "denied": [],
         "error": err.to_dict(),
     }

@@ -46,14 +46,28 @@ def make_host(loaded: LoadedConfig) -> PluginHost:
     return PluginHost(policy, report=warn, debug=chosen.debug)
 
 
-def make_runtime(flags: Mapping[str, Any] | None = None) -> Runtime:
-    """The runtime that the settings ask for."""
+def make_runtime(
+    flags: Mapping[str, Any] | None = None, *, cwd: str | None = None, trust: bool = False
+) -> Runtime:
+    """The runtime that the settings ask for.
+
+    Args:
+        cwd: the working directory of the sessions to come, whose project may have settings of its own.
+        trust: whether ``--trust`` was given.
+    """
     _set_up_logging()
+    from openheim.cli.trusting import trust_for
     from openheim.runtime import Runtime
 
     chosen = options.current()
     return Runtime.from_config(
-        chosen.config, settings=flags, safe_mode=chosen.safe_mode, debug=chosen.debug, report=_report
+        chosen.config,
+        settings=flags,
+        cwd=cwd,
+        trust=trust_for(cwd, given=trust),
+        safe_mode=chosen.safe_mode,
+        debug=chosen.debug,
+        report=_report,
     )
 
 

@@ -58,7 +58,11 @@ def call_tool(
     """
     import anyio
 
+    from openheim.plugins.supervision import diverted_stdout
+
     runtime = make_runtime()
-    result = anyio.run(lambda: runtime.call_tool(name, arguments, cwd=cwd))
+    # What the tool itself prints is not its result.
+    with diverted_stdout():
+        result = anyio.run(lambda: runtime.call_tool(name, arguments, cwd=cwd))
     print(result.content, file=sys.stderr if result.is_error else sys.stdout)
     return 1 if result.is_error else 0

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ("JOINED", "Layer", "Origin", "lookup", "merge_layers", "origin_of", "settings_in")
+__all__ = ("JOINED", "Layer", "Origin", "Place", "lookup", "merge_layers", "origin_of", "place_of", "settings_in")
 
 #: Lists that are joined over all layers.
 JOINED = frozenset((("permissions", "allow"), ("permissions", "deny"), ("plugins", "disable")))
@@ -44,6 +44,23 @@ class Origin:
     layer: str
     file: Path | None = None
     line: int | None = None
+
+
+class Place(NamedTuple):
+    """Where a value was given, for messages.
+
+    Args:
+        source: a file's path, a variable, or the layer's name in words.
+        line: in the file, as far as that is known.
+        file: the file itself, if it is one.
+    """
+
+    source: str
+    line: int | None = None
+    file: Path | None = None
+
+    def __str__(self) -> str:
+        return self.source if self.line is None else f"{self.source}, line {self.line}"
 
 
 def merge_layers(layers: Sequence[Layer]) -> dict[str, Any]:
@@ -105,3 +122,31 @@ def origin_of(layers: Sequence[Layer], path: Sequence[str]) -> Origin:
 
         return Origin(layer.name, layer.file, line_of(layer.file, path))
     return Origin("default")
+
+
+def place_of(layers: Sequence[Layer], path: Sequence[str | int]) -> Place | None:
+    """Where the value at ``path`` was given, in the last layer that has it, or else what holds it; None if nobody did.
+
+    Places in lists count as the list.
+    """
+    keys = [part for part in path if isinstance(part, str)]
+    for length in range(len(keys), 0, -1):
+        for layer in reversed(layers):
+            try:
+                lookup(layer.values, keys[:length])
+            except KeyError:
+                continue
+            return _place(layer, keys, length)
+    return None
+
+
+def _place(layer: Layer, keys: Sequence[str], given: int) -> Place:
+    if layer.file is not None:
+        from openheim.config.lines import line_of
+
+        return Place(str(layer.file), line_of(layer.file, keys), layer.file)
+    if layer.name != "environment":
+        return Place(f"the {layer.name}")
+    from openheim.config.environment import variable_of
+
+    return Place(variable_of(keys[:given]))

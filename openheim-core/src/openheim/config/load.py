@@ -15,14 +15,23 @@ from openheim.config.checks import check_layers
 from openheim.config.environment import environment_layer
 from openheim.config.findings import Finding, SettingError
 from openheim.config.layers import Layer, Origin, lookup, merge_layers, origin_of
-from openheim.config.models import Config
-from openheim.config.paths import config_file, home_dir, policy_files, trust_file
+from openheim.config.paths import (
+    absolute_path,
+    config_file,
+    expanded_path,
+    home_dir,
+    policy_files,
+    start_directory,
+    trust_file,
+)
 from openheim.config.project import Project, find_project, may_set
-from openheim.config.toml import read_toml
+from openheim.config.toml import is_too_deep, read_toml
 from openheim.errors import ConfigError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from openheim.config.models import Config
 
 __all__ = ("Examination", "Layer", "LoadedConfig", "environment_layer", "examine_config", "load_config", "merge_layers")
 
@@ -37,6 +46,8 @@ class LoadedConfig:
         findings: what is worth a warning. ``warnings`` has the same as one line each, for a person.
         notices: what is worth saying and no fault, one line each.
         project: the folder with settings of its own that the working directory belongs to, if there is one.
+        start: the directory that the process was in when the settings were read, or None if it was gone. Relative
+            paths count from it, wherever a session or a program goes later.
     """
 
     config: Config
@@ -45,6 +56,7 @@ class LoadedConfig:
     findings: tuple[Finding, ...] = ()
     notices: tuple[str, ...] = ()
     project: Project | None = None
+    start: Path | None = field(default_factory=start_directory)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -52,9 +64,13 @@ class LoadedConfig:
 
     @property
     def data_dir(self) -> Path:
-        """Where history, skills and memory are kept."""
+        """Where history, skills and memory are kept.
+
+        Raises:
+            ConfigError: no home folder is known, or the current directory was gone and the path is relative.
+        """
         named = self.config.data_dir
-        return Path(named).expanduser().absolute() if named else home_dir()
+        return absolute_path(expanded_path(named, "data_dir"), self.start) if named else home_dir(self.start)
 
     @property
     def managed(self) -> Mapping[str, Any]:
@@ -89,12 +105,12 @@ class LoadedConfig:
             ConfigError: it is no directory.
         """
         named = self.config.work_dir
-        folder = cwd / named if named else cwd
+        folder = absolute_path(Path(named), self.start) if named else cwd
         try:
             resolved = folder.resolve(strict=True)
-        except OSError as err:
+        except (OSError, RuntimeError, ValueError) as err:  # until Python 3.12, circles of links are a RuntimeError
             raise ConfigError(
-                f"the work directory {folder} cannot be used: {err.strerror or err}",
+                f"the work directory {folder} cannot be used: {getattr(err, 'strerror', None) or err}",
                 hint="correct work_dir in the config" if named else "start in a directory that exists",
             ) from err
         if not resolved.is_dir():
@@ -104,7 +120,11 @@ class LoadedConfig:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """All that can be said of the settings. ``loaded`` is None if there are errors."""
+    """All that can be said of the settings.
+
+    ``loaded`` is None if errors are in the way of that. It may be there beside errors that concern single values, for
+    whoever looks for more of them; only :func:`load_config` gives settings to work with.
+    """
 
     values: Mapping[str, Any] = field(repr=False)
     errors: tuple[Finding, ...]
@@ -134,7 +154,7 @@ def load_config(
             ``ConfigError``.
     """
     found = examine_config(path, flags=flags, environment=environment, cwd=cwd, trust=trust)
-    if found.loaded is None:
+    if found.errors or found.loaded is None:
         raise SettingError(found.errors[0])
     return found.loaded
 
@@ -159,9 +179,9 @@ def examine_config(
     reading = _Reading(replaced or {})
     file = config_file(path)
     own = [Layer("user", reading.file(file, required=path is not None) or {}, file)]
-    over = [environment_layer(os.environ if environment is None else environment)]
+    over = [reading.environment(os.environ if environment is None else environment)]
     if flags:
-        over.append(Layer("flags", flags))
+        over.append(Layer("flags", reading.given(flags)))
     for policy, required in policy_files():
         # One that is named must be there: a policy that is missed by a slip would be worse than an error.
         values = reading.file(policy, required=required)
@@ -169,14 +189,12 @@ def examine_config(
             over.append(Layer("policy", values, policy))
     project = _project(cwd, trust, reading)
     layers = own + (_project_layers(project, own + over, reading) if project is not None else []) + over
-    values, errors, warnings = check_layers(layers)
-    errors = reading.errors + errors
-    findings = tuple(reading.warnings + warnings)
+    checked = check_layers(layers)
+    findings = tuple(reading.warnings + checked.warnings)
     loaded = None
-    if not errors:
-        config = Config.from_values(values)
-        loaded = LoadedConfig(config, file, tuple(layers), findings, tuple(reading.notices), project)
-    return Examination(values, tuple(errors), findings, loaded)
+    if checked.config is not None and not reading.errors:
+        loaded = LoadedConfig(checked.config, file, tuple(layers), findings, tuple(reading.notices), project)
+    return Examination(checked.values, tuple(reading.errors + checked.errors), findings, loaded)
 
 
 class _Reading:
@@ -190,7 +208,11 @@ class _Reading:
 
     def file(self, path: Path, *, required: bool = False) -> Mapping[str, Any] | None:
         if path in self.replaced:
-            return self.replaced[path]
+            replaced = self.replaced[path]
+            if is_too_deep(replaced):
+                self.errors.append(Finding("nested too deeply", file=path, hint="make it flatter"))
+                return {}
+            return replaced
         try:
             values = read_toml(path)
         except SettingError as err:
@@ -199,6 +221,19 @@ class _Reading:
         if values is None and required:
             raise ConfigError(f"there is no config file {path}", hint="check the path, or run openheim init")
         return values
+
+    def environment(self, variables: Mapping[str, str]) -> Layer:
+        try:
+            return environment_layer(variables)
+        except SettingError as err:
+            self.errors.append(err.finding)
+            return Layer("environment", {})
+
+    def given(self, flags: Mapping[str, Any]) -> Mapping[str, Any]:
+        if is_too_deep(flags):
+            self.errors.append(Finding("nested too deeply", source="the flags", hint="make them flatter"))
+            return {}
+        return flags
 
 
 def _project(cwd: Path | str | None, trust: bool | None, reading: _Reading) -> Project | None:

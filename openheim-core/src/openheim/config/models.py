@@ -1,17 +1,19 @@
 """The settings in force, with types. :mod:`openheim.config.schema` says what they mean.
 
-What may hold a secret is not part of any ``repr``.
+What may hold a secret is not part of any ``repr``; of tables that belong to plugins, it has the keys.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from openheim.config.schema import MODE_ALIASES, MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    from openheim.config.layers import Place
 
 __all__ = (
     "Config",
@@ -20,6 +22,7 @@ __all__ = (
     "McpServerEntry",
     "MemorySection",
     "PermissionsSection",
+    "PluginTable",
     "PriceSection",
     "ProviderEntry",
     "SessionsSection",
@@ -29,11 +32,50 @@ __all__ = (
 
 Section = TypeVar("Section")
 
+#: Tells where the value at a path was given, or None if that is not known.
+FindPlace: TypeAlias = "Callable[[Sequence[str | int]], Place | None]"
+
+#: Sections that hold one table for each plugin.
+_PLUGIN_TABLES = ("tools", "transports", "gates")
+
 
 def resolve_mode(name: str) -> str | None:
     """The stored name of a mode, or None if there is no such mode."""
     name = MODE_ALIASES.get(name, name)
     return name if name in MODES else None
+
+
+class PluginTable(dict[str, Any]):
+    """A table whose keys belong to a plugin, and where they were given. Shows its keys only: values may be secrets.
+
+    Args:
+        values: what was given.
+        path: where the table stands in the settings.
+    """
+
+    __slots__ = ("_find", "_path")
+
+    def __init__(
+        self,
+        values: Mapping[str, Any] | None = None,
+        path: tuple[str, ...] = (),
+        find: FindPlace = lambda path: None,
+    ) -> None:
+        super().__init__(values or {})
+        self._path = path
+        self._find = find
+
+    def place_of(self, *keys: str | int) -> Place | None:
+        """Where the value at ``keys``, or else the table around it, was given; None if that is not known."""
+        return self._find((*self._path, *keys))
+
+    def lead(self, *keys: str | int) -> str:
+        """How an error about that value begins: with its place and a colon, or with nothing."""
+        place = self.place_of(*keys)
+        return f"{place}: " if place is not None else ""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self)})"
 
 
 @dataclass(slots=True)
@@ -65,7 +107,7 @@ class ProviderEntry:
     thinking: str | int | None = None
     fallback: tuple[str, ...] = ()
     price: PriceSection | None = None
-    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    options: PluginTable = field(default_factory=PluginTable)
 
 
 @dataclass(slots=True)
@@ -121,6 +163,8 @@ class TuiSection:
 
 @dataclass(slots=True)
 class Config:
+    """All of it. Tables that belong to plugins are each a :class:`PluginTable`."""
+
     default_provider: str | None = None
     max_iterations: int = 10
     default_skills: tuple[str, ...] = ()
@@ -128,10 +172,10 @@ class Config:
     allow_shell: bool = False
     data_dir: str | None = None
     providers: Mapping[str, ProviderEntry] = field(default_factory=dict)
-    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    transports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    plugins: Mapping[str, Any] = field(default_factory=dict)
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    transports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    plugins: Mapping[str, Any] = field(default_factory=dict, repr=False)
     permissions: PermissionsSection = field(default_factory=PermissionsSection)
     context: ContextSection = field(default_factory=ContextSection)
     sessions: SessionsSection = field(default_factory=SessionsSection)
@@ -141,15 +185,23 @@ class Config:
     tui: TuiSection = field(default_factory=TuiSection)
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> Config:
-        """The settings that checked ``values`` give; keys that are not known are left out."""
+    def from_values(cls, values: Mapping[str, Any], find: FindPlace = lambda path: None) -> Config:
+        """The settings that checked ``values`` give; keys that are not known are left out.
+
+        Args:
+            find: tells where a value was given, for errors about keys that belong to plugins.
+        """
         given = dict(values)
         for name, section in _SECTIONS.items():
             if name in given:
                 given[name] = _section(section, given[name])
-        for name, entry in (("providers", _provider), ("mcp_servers", _mcp_server)):
+        for name in _PLUGIN_TABLES:
             if name in given:
-                given[name] = {key: entry(table) for key, table in given[name].items()}
+                given[name] = {key: PluginTable(table, (name, key), find) for key, table in given[name].items()}
+        if "providers" in given:
+            given["providers"] = {key: _provider(key, table, find) for key, table in given["providers"].items()}
+        if "mcp_servers" in given:
+            given["mcp_servers"] = {key: _section(McpServerEntry, table) for key, table in given["mcp_servers"].items()}
         return _section(cls, given)
 
 
@@ -170,14 +222,11 @@ def _section(kind: type[Section], values: Mapping[str, Any]) -> Section:
     )
 
 
-def _provider(table: Mapping[str, Any]) -> ProviderEntry:
+def _provider(name: str, table: Mapping[str, Any], find: FindPlace) -> ProviderEntry:
     known = {one.name for one in fields(ProviderEntry)} - {"options"}
-    given = {name: value for name, value in table.items() if name in known}
+    given = {key: value for key, value in table.items() if key in known}
     if "price" in given:
         given["price"] = _section(PriceSection, given["price"])
-    given["options"] = {name: value for name, value in table.items() if name not in known}
+    own = {key: value for key, value in table.items() if key not in known}
+    given["options"] = PluginTable(own, ("providers", name), find)
     return _section(ProviderEntry, given)
-
-
-def _mcp_server(table: Mapping[str, Any]) -> McpServerEntry:
-    return _section(McpServerEntry, table)

@@ -96,8 +96,8 @@ def _key_sources(path: tuple[str, ...], entry: ProviderEntry) -> Iterator[Broken
 def _mcp_server(path: tuple[str, ...], server: McpServerEntry) -> Iterator[Broken]:
     if server.command and server.url:
         yield Broken((*path, "url"), "cannot stand beside command", "make two servers of it, or take one out")
-    if server.url and not server.url.startswith(("http://", "https://")):
-        yield Broken((*path, "url"), "must start with http:// or https://", "correct it")
+    if server.url and (problem := _address_problem(server.url)):
+        yield Broken((*path, "url"), problem, "correct it")
     if server.headers and server.url and server.url.startswith("http://"):
         yield Broken(
             (*path, "headers"), "would be sent over plain http, in clear", "use an https address, or take them out"
@@ -137,11 +137,23 @@ def _memory(memory: MemorySection, config: Config) -> Iterator[Broken]:
 def provider_problems(name: str, entry: ProviderEntry) -> Iterator[Broken]:
     """What keeps one provider entry from being used, as far as the settings alone show it."""
     path = ("providers", name)
-    base = entry.api_base
-    if base is not None and not base.startswith(("http://", "https://")):
-        yield Broken((*path, "api_base"), "must start with http:// or https://", "correct it")
+    if entry.api_base is not None and (problem := _base_problem(entry.api_base)):
+        yield Broken((*path, "api_base"), problem, "correct it")
     if entry.models and entry.default_model is not None and entry.default_model not in entry.models:
         yield Broken((*path, "default_model"), "is not among its models", f"choose one of {', '.join(entry.models)}")
+
+
+def _base_problem(address: str) -> str | None:
+    problem = _address_problem(address)
+    if problem is None and ("?" in address or "#" in address):
+        return "must end with its path: what follows ? or # would stand in the middle of every address made from it"
+    return problem
+
+
+def _address_problem(address: str) -> str | None:
+    from openheim._addresses import address_problem
+
+    return address_problem(address)
 
 
 def readable_by_others(file: Path, values: Mapping[str, object]) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from openheim.config.paths import expanded_path
 from openheim.config.rules import KEY_VARIABLES, kind_of
 from openheim.errors import ConfigError
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from openheim.config.models import ProviderEntry
 
-__all__ = ("KEYRING_SERVICE", "find_key", "key_variable")
+__all__ = ("KEYRING_SERVICE", "UnusableKey", "find_key", "key_variable")
 
 #: Under which name keys are kept in the keyring: ``keyring set openheim NAME``.
 KEYRING_SERVICE = "openheim"
 
-#: Longest key that is taken from a file.
+#: Bytes read of a file that holds a key.
 _MAX_KEY_BYTES = 64 * 1024
 
 
@@ -33,54 +33,89 @@ def key_variable(name: str, entry: ProviderEntry) -> str:
     return KEY_VARIABLES.get(kind_of(name, entry), "") if entry.api_base is None else ""
 
 
+class UnusableKey(ConfigError):
+    """A provider's key is not where its entry says, or what is there is no key.
+
+    ``setting`` is the setting to look at, within the entry; empty where the fault is not in the settings.
+    """
+
+    def __init__(self, message: str, *setting: str, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.setting = setting
+
+
 def find_key(name: str, entry: ProviderEntry, environment: Mapping[str, str]) -> str:
     """The key of a provider entry, or ``""`` if it has none.
 
     A variable that is set wins, then ``api_key``, then ``api_key_file``.
 
     Raises:
-        ConfigError: the place that is named for the key holds none, or what it holds is no key.
+        UnusableKey: the place that is named for the key holds none, or what it holds is no key. It is a
+            ``ConfigError``, and never quotes the key.
     """
     where = f"provider {name!r}"
-    variable = key_variable(name, entry)
-    key = environment.get(variable, "").strip() if variable else ""
-    if not key and entry.api_key is not None:
-        given = entry.api_key
-        key = given.strip() if isinstance(given, str) else _referred(given, environment, where)
-    if not key and entry.api_key_file:
-        key = _from_file(entry.api_key_file, f"api_key_file of {where}")
+    key, source, setting = _found_key(name, entry, environment)
     if not key and entry.env_var:
-        raise ConfigError(
+        raise UnusableKey(
             f"{where} has no key: the variable {entry.env_var} is not set",
             hint=f"set {entry.env_var}, or take env_var out of [providers.{name}] if no key is needed",
         )
-    if not key.isascii() or not all(map(str.isprintable, key)):
-        raise ConfigError(
-            f"the key of {where} holds a line break or a character that no key has", hint="copy the key anew"
+    if not key.isascii() or not key.isprintable():
+        raise UnusableKey(
+            f"the key of {where}, from {source}, holds a line break or a character that no key has",
+            *setting,
+            hint="keys are plain ASCII on one line: copy the key anew",
         )
     return key
 
 
-def _referred(place: Mapping[str, str], environment: Mapping[str, str], where: str) -> str:
+def _found_key(name: str, entry: ProviderEntry, environment: Mapping[str, str]) -> tuple[str, str, tuple[str, ...]]:
+    """The key or ``""``, where it comes from, and the setting that it or its place stands in, if that is at fault."""
+    where = f"provider {name!r}"
+    variable = key_variable(name, entry)
+    if variable and (key := environment.get(variable, "").strip()):
+        return key, variable, ()
+    given = entry.api_key
+    if isinstance(given, str) and given.strip():
+        return given.strip(), "api_key", ("api_key",)
+    if given is not None and not isinstance(given, str):
+        return _referred(given, environment, where)
+    if entry.api_key_file:
+        setting = ("api_key_file",)
+        return _from_file(entry.api_key_file, f"api_key_file of {where}", setting), "api_key_file", setting
+    return "", "", ()
+
+
+def _referred(place: Mapping[str, str], environment: Mapping[str, str], where: str) -> tuple[str, str, tuple[str, ...]]:
     if "env" in place:
-        key = environment.get(place["env"], "").strip()
+        variable = place["env"]
+        key = environment.get(variable, "").strip()
         if not key:
-            raise ConfigError(f"{where} has no key: the variable {place['env']} is not set", hint=f"set {place['env']}")
-        return key
+            raise UnusableKey(f"{where} has no key: the variable {variable} is not set", hint=f"set {variable}")
+        return key, variable, ()
     if "file" in place:
-        return _from_file(place["file"], f"the key file of {where}")
-    return _from_keyring(place["keyring"], where)
+        setting = ("api_key", "file")
+        return _from_file(place["file"], f"the key file of {where}", setting), "its file", setting
+    return _from_keyring(place["keyring"], where), "the keyring", ()
 
 
-def _from_file(name: str, what: str) -> str:
+def _from_file(name: str, what: str, setting: tuple[str, ...]) -> str:
     try:
-        with Path(name).expanduser().open("rb") as file:
-            key = file.read(_MAX_KEY_BYTES).decode("utf-8-sig").strip()
-    except (OSError, UnicodeDecodeError, RuntimeError) as err:
+        path = expanded_path(name, what)
+    except ConfigError as err:
+        raise UnusableKey(err.message, *setting, hint=err.hint) from err
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_KEY_BYTES + 1)
+        if len(data) > _MAX_KEY_BYTES:
+            raise UnusableKey(f"{what} is too long for a key", *setting, hint="name the file that holds the key alone")
+        # With a byte-order mark, which some editors write unasked.
+        key = data.decode("utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError) as err:
         reason = err.strerror if isinstance(err, OSError) else "not UTF-8"
-        raise ConfigError(f"cannot read {what}: {reason}", hint="check path and permissions") from err
+        raise UnusableKey(f"cannot read {what}: {reason}", *setting, hint="check path and permissions") from err
     if not key:
-        raise ConfigError(f"{what} is empty", hint="write the key into it")
+        raise UnusableKey(f"{what} is empty", *setting, hint="write the key into it")
     return key
 
 
@@ -89,7 +124,7 @@ def _from_keyring(name: str, where: str) -> str:
         import keyring
         from keyring.errors import KeyringError
     except ImportError as err:
-        raise ConfigError(
+        raise UnusableKey(
             f"the key of {where} is in the keyring, and the keyring package is not installed",
             hint="pip install 'openheim-core[keyring]'",
         ) from err
@@ -97,12 +132,12 @@ def _from_keyring(name: str, where: str) -> str:
         key = keyring.get_password(KEYRING_SERVICE, name)
     except KeyringError as err:
         # Its own text may be anything, so only its kind is told.
-        raise ConfigError(
+        raise UnusableKey(
             f"the keyring cannot be read for {where}: {type(err).__name__}",
             hint="unlock it, or keep the key in a variable or a file",
         ) from err
     if not key or not key.strip():
-        raise ConfigError(
+        raise UnusableKey(
             f"the keyring holds no key {name!r} of service {KEYRING_SERVICE}, which {where} needs",
             hint=f"keyring set {KEYRING_SERVICE} {name}",
         )

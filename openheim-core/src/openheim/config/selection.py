@@ -6,21 +6,21 @@ In this order: the one named, the config's default, the first key found in the e
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from openheim.config.rules import KEY_VARIABLES, is_kind, kind_of, provider_problems
-from openheim.config.secrets import find_key, key_variable
+from openheim.config.secrets import UnusableKey, find_key, key_variable
 from openheim.errors import ConfigError
 from openheim.providers import ProviderSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from openheim.config.models import Config
 
-__all__ = ("KEY_VARIABLES", "Selection", "provider_names", "resolve_entry", "select_provider")
+__all__ = ("KEY_VARIABLES", "Selection", "check_model", "provider_names", "resolve_entry", "select_provider")
 
 _DEMO_NOTICE = (
     "no provider is configured and no key was found, so the demo provider answers (it is no language model); "
@@ -36,7 +36,8 @@ class Selection:
     """
 
     settings: ProviderSettings
-    options: Mapping[str, Any]
+    # May hold keys, so they are not shown.
+    options: Mapping[str, Any] = field(repr=False)
     model: str
     notice: str = ""
 
@@ -104,10 +105,21 @@ def _by_model(config: Config, model: str, env: Mapping[str, str]) -> Selection:
     raise _unknown_model(model, known)
 
 
+def check_model(model: str, known: Iterable[str], name: str) -> None:
+    """Checks a model against those that the provider ``name`` says it has.
+
+    Raises:
+        ConfigError: it is none of them; the closest names are given.
+    """
+    models = tuple(known)
+    if model not in models:
+        raise _unknown_model(model, models, f" of provider {name!r}")
+
+
 def _checked(config: Config, name: str, model: str | None, env: Mapping[str, str]) -> Selection:
     settings, options = resolve_entry(config, name, env)
-    if model is not None and settings.models and model not in settings.models:
-        raise _unknown_model(model, settings.models, f" of provider {name!r}")
+    if model is not None and settings.models:
+        check_model(model, settings.models, name)
     return Selection(settings, options, model if model is not None else settings.default_model)
 
 
@@ -122,20 +134,25 @@ def resolve_entry(
     """One provider entry, checked, with its key; and the keys that belong to the plugin.
 
     Raises:
-        ConfigError: the address is not usable, plain http would carry a key, the default model is not allowed, or the
-            key is not where the entry says.
+        ConfigError: the address or the key cannot be used, plain http would carry a key, the default model is not
+            allowed, or the key is not where the entry says. Neither address nor key is quoted.
     """
     from openheim.config.models import ProviderEntry
 
     entry = config.providers.get(name) or ProviderEntry()
     where = f"provider {name!r}"
+    lead = entry.options.lead
     for broken in provider_problems(name, entry):
-        raise ConfigError(f"{broken.path[-1]} of {where} {broken.message}", hint=broken.hint)
+        keys = broken.path[2:]
+        raise ConfigError(f"{lead(*keys)}{keys[-1]} of {where} {broken.message}", hint=broken.hint)
     base = (entry.api_base or "").rstrip("/")
-    key = find_key(name, entry, environment)
+    try:
+        key = find_key(name, entry, environment)
+    except UnusableKey as err:
+        raise ConfigError(f"{lead(*err.setting) if err.setting else ''}{err.message}", hint=err.hint) from err
     if key and base.startswith("http://"):
         raise ConfigError(
-            f"{where} would send its key over plain http, in clear",
+            f"{lead('api_base')}{where} would send its key over plain http, in clear",
             hint="use an https address, or leave the key out for a local server",
         )
     settings = ProviderSettings(

@@ -14,6 +14,7 @@ from openheim.config.keys import shown_key
 from openheim.config.load import examine_config
 from openheim.config.project import may_set
 from openheim.config.schema import SCHEMA, schema_at, types_of
+from openheim.config.toml import MAX_DEPTH
 from openheim.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def set_in_file(
         UsageError: there is no such setting, or it is a section.
         ConfigError: the value is not allowed, alone or beside the others, or the file cannot be edited.
     """
+    if len(path) > MAX_DEPTH:
+        raise UsageError("that setting is nested too deeply", hint="make it flatter")
     value = value_from_text(text, _schema_of_one(path))
     if by_project:
         _require_allowed(path, value, config, cwd)

@@ -10,6 +10,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Literal
 
+import anyio
+
+from openheim.agent.cancellation import being_cancelled
 from openheim.gates import Decision
 
 if TYPE_CHECKING:
@@ -74,7 +77,9 @@ class PermissionPolicy:
     async def _gate_decision(self, call: ToolCall, session: GateSession) -> Decision:
         try:
             decision = await self.gate.decide(call, session)
-        except Exception as err:
+        except (Exception, SystemExit, anyio.get_cancelled_exc_class()) as err:
+            if not isinstance(err, Exception | SystemExit) and being_cancelled():
+                raise
             _log.warning("the permission gate failed and so denies: %s: %s", type(err).__name__, err)
             return Decision("deny", "the permission gate failed")
         outcomes: tuple[Literal["allow", "deny", "ask"], ...] = ("allow", "deny", "ask")

@@ -8,7 +8,7 @@ from openheim.errors import ConfigError
 from openheim.plugins.problems import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 __all__ = ("check_settings",)
 
@@ -21,7 +21,8 @@ def check_settings(model: Any, table: Mapping[str, Any], *, where: str) -> Any:
 
     Args:
         model: the pydantic model, or None for a plugin that has no settings.
-        table: the section as it stands in the file.
+        table: the section as it stands in the file. One that knows where its values were given
+            (:class:`openheim.config.models.PluginTable`) has errors begin with file and line.
         where: names the section in errors, ``[tools.fs]``.
 
     Raises:
@@ -29,33 +30,55 @@ def check_settings(model: Any, table: Mapping[str, Any], *, where: str) -> Any:
     """
     if model is None:
         if table:
+            keys = sorted(table)
             raise ConfigError(
-                f"{where} {', '.join(sorted(table))}: this plugin has no settings", hint="take the keys out"
+                _said(where, table, [((keys[0],), f"{', '.join(keys)}: this plugin has no settings")]),
+                hint="take the keys out",
             )
         return None
     from pydantic import ValidationError
 
     known = _keys(model)
-    problems: dict[str, str] = {}
+    problems: dict[tuple[str | int, ...], str] = {}
     hint = ""
     if model.model_config.get("extra") != "allow":
         for key in table:
             if key not in known:
-                problems[key] = "unknown key"
+                problems[key,] = "unknown key"
                 near = closest(key, known)
                 hint = hint or (f"did you mean {near}?" if near else f"known keys: {', '.join(known) or 'none'}")
     try:
         settings = model.model_validate(dict(table))
     except ValidationError as err:
         for problem in err.errors(include_url=False, include_context=False, include_input=False):
-            key = ".".join(str(part) for part in problem["loc"])
-            problems.setdefault(key or "(whole section)", _in_words(problem["type"], problem["msg"]))
+            problems.setdefault(problem["loc"], _in_words(problem["type"], problem["msg"]))
     if problems:
+        lines = [(path, f"{_shown(path)}: {what}") for path, what in problems.items()]
         # Not "from err": pydantic's message quotes the values.
-        raise ConfigError(
-            f"{where} " + "; ".join(f"{key}: {what}" for key, what in problems.items()), hint=hint
-        ) from None
+        raise ConfigError(_said(where, table, lines), hint=hint) from None
     return settings
+
+
+def _shown(path: tuple[str | int, ...]) -> str:
+    return ".".join(str(part) for part in path) or "(whole section)"
+
+
+def _said(where: str, table: Mapping[str, Any], problems: Sequence[tuple[tuple[str | int, ...], str]]) -> str:
+    """The problems as one message: each with the place where its value was given, the section named once."""
+    from openheim.config.models import PluginTable
+
+    text = ""
+    source = None
+    for path, problem in problems:
+        place = table.place_of(*path) if isinstance(table, PluginTable) else None
+        if place is None:
+            lead = ""
+        elif place.source == source:
+            lead = f"line {place.line}: " if place.line is not None else ""
+        else:
+            lead, source = f"{place}: ", place.source
+        text += f"; {lead}{problem}" if text else f"{lead}{where} {problem}"
+    return text
 
 
 def _keys(model: Any) -> list[str]:

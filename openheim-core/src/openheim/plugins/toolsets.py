@@ -14,7 +14,7 @@ from openheim.plugins.problems import describe
 if TYPE_CHECKING:
     from openheim.tools import Tool
 
-__all__ = ("OfferedTool", "checked_tools", "settle")
+__all__ = ("OfferedTool", "checked_tools", "settle", "tool_problem")
 
 #: What every provider accepts as the name of a tool.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -51,7 +51,7 @@ def checked_tools(returned: Sequence[Any]) -> tuple[list[Tool], list[str]]:
             problems.append(describe(err))
             continue
         for candidate in candidates:
-            problem = _problem_of(candidate)
+            problem = tool_problem(candidate)
             if problem:
                 problems.append(problem)
             elif candidate.name in tools:
@@ -61,7 +61,8 @@ def checked_tools(returned: Sequence[Any]) -> tuple[list[Tool], list[str]]:
     return list(tools.values()), problems
 
 
-def _problem_of(candidate: Any) -> str:
+def tool_problem(candidate: Any) -> str:
+    """Why an object cannot be offered as a tool, for whoever made it; ``""`` if it can."""
     from openheim.tools import Replay, ToolKind
 
     what = f"{type(candidate).__name__} object" if not isinstance(candidate, type) else f"class {candidate.__name__}"
@@ -72,9 +73,8 @@ def _problem_of(candidate: Any) -> str:
         what = f"tool {name!r}"
         if not isinstance(candidate.description, str):
             return f"{what} has no text as its description"
-        parameters = candidate.parameters
-        if not isinstance(parameters, Mapping) or parameters.get("type", "object") != "object":
-            return f"the parameters of {what} are no JSON Schema of an object"
+        if problem := _schema_problem(candidate.parameters):
+            return f"the parameters of {what} {problem}"
         if isinstance(candidate, type) or not callable(candidate.run):
             return f"{what} has no method run"
         for member, allowed in (
@@ -91,6 +91,28 @@ def _problem_of(candidate: Any) -> str:
         return f"{what} is no tool: {err}"
     except Exception as err:  # a property of a stranger's object may raise anything
         return f"{what} is no tool: {describe(err)}"
+    return ""
+
+
+def _schema_problem(parameters: Any) -> str:
+    """Why a schema cannot be sent to models, as the end of a sentence, or ``""``. One bad schema fails all requests."""
+    from openheim.jsontext import wire_bytes
+
+    if not isinstance(parameters, Mapping) or parameters.get("type") != "object":
+        return 'are no JSON Schema of an object: they need "type": "object"'
+    try:
+        wire_bytes(dict(parameters))
+    except (ValueError, TypeError, RecursionError) as err:
+        return f"cannot be sent as JSON: {describe(err)}"
+    properties = parameters.get("properties", {})
+    if not isinstance(properties, dict) or not all(isinstance(name, str) for name in properties):
+        return "name their properties by something else than an object with texts as keys"
+    for name, schema in properties.items():
+        if not isinstance(schema, dict | bool):
+            return f"describe {name!r:.80} by {type(schema).__name__}, which is no JSON Schema"
+    required = parameters.get("required", [])
+    if not isinstance(required, list | tuple) or not all(isinstance(name, str) for name in required):
+        return "have something else than a list of names as required"
     return ""
 
 

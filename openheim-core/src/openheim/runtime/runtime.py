@@ -7,16 +7,17 @@ import os
 import uuid
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 
 from openheim.agent.calls import CallContext, prepare_calls, run_calls
-from openheim.agent.steps import DirectSteps
+from openheim.agent.steps import DirectSteps, timestamp
 from openheim.agent.toolbox import Toolbox
-from openheim.agent.turn import ToolEnvironment
+from openheim.agent.window import ContextSettings
+from openheim.agent.turn import ToolEnvironment, filtered_environment
 from openheim.config.models import resolve_mode
-from openheim.config.selection import select_provider
+from openheim.config.selection import KEY_VARIABLES, check_model, select_provider
 from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError
 from openheim.files import Files
 from openheim.gates import GateSession
@@ -24,7 +25,8 @@ from openheim.http import HttpClient
 from openheim.messages import ToolUseBlock
 from openheim.permissions import PermissionPolicy, parse_rule
 from openheim.permissions.modes import known_mode
-from openheim.prompt import read_identity
+from openheim.prompt import PromptBuilder, merged_skills
+from openheim.prompt.texts import TextCache
 from openheim.retry import RetryPolicy
 from openheim.runtime.background import BackgroundTask
 from openheim.runtime.live import LiveSessions
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from openheim.agent.steps import Steps
+    from openheim.agent.window import Strategy
     from openheim.config.load import LoadedConfig
     from openheim.config.selection import Selection
     from openheim.events import Event
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from openheim.messages import Message, ToolResultBlock
     from openheim.plugins.host import PluginHost
     from openheim.providers import Provider, ProviderSettings
+    from openheim.store import StoredSession
     from openheim.tools import Tool
 
 __all__ = ("Runtime",)
@@ -56,6 +60,15 @@ _log = logging.getLogger(__name__)
 
 #: Seconds between two flushes at least.
 FLUSH_PAUSE_SECS = 0.25
+
+#: Seconds between two renewals of the leases of running turns.
+LEASE_REFRESH_SECS = 300.0
+
+#: Boundaries whose tools are kept.
+MAX_TOOLBOXES = 32
+
+#: Seconds that turns may take to end when the runtime is closed.
+CLOSE_SECS = 10.0
 
 #: What stands for the name of a provider that the program gave as an object.
 GIVEN_PROVIDER = "(given)"
@@ -90,19 +103,22 @@ class Runtime:
         self.steps: Steps = steps or DirectSteps()
         self.retry = retry or RetryPolicy()
         self.store = HistoryStore(loaded.data_dir / "history")
-        self.live = LiveSessions()
+        sessions = loaded.config.sessions
+        self.live = LiveSessions(capacity=sessions.max_live, idle_secs=sessions.idle_secs)
         self._report = report or _log.warning
         self._given_tools = tuple(tools)
-        self._toolbox: Toolbox | None = None
+        self._toolboxes: dict[Path, Toolbox] = {}
         self._http: HttpClient | None = None
         self._providers: dict[str, tuple[Provider, Any]] = {}
         self._gate_settings: dict[str, Any] = {}
         self._secrets: set[str] = set()
-        self._identity: tuple[tuple[int, int] | None, str] | None = None
+        self._texts = TextCache()
         self._observers: list[tuple[str, Callable[..., object]]] | None = None
         self._dirty: dict[str, Session] = {}
         self._wake: anyio.Event | None = None
         self._flushed = anyio.Event()
+        self._closed = anyio.Event()
+        self._unsaved_reported = False
         self._exit = AsyncExitStack()
         self._group: TaskGroup | None = None
         self._closing = False
@@ -113,6 +129,8 @@ class Runtime:
         path: str | bool | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
+        cwd: Path | str | None = None,
+        trust: bool | None = None,
         safe_mode: bool = False,
         debug: bool = False,
         tools: Iterable[Tool] = (),
@@ -123,6 +141,8 @@ class Runtime:
         Args:
             path: a config file instead of the user's own; False for neither file nor environment.
             settings: settings that win over file and environment.
+            cwd: the directory whose project may have settings too; by default the current one.
+            trust: whether to trust that project, this once; None for what is stored.
             safe_mode: use first-party plugins only.
             debug: log tracebacks of plugins that fail.
             tools, report: as above; ``report`` is told of the settings' warnings too.
@@ -136,12 +156,16 @@ class Runtime:
 
         say = report or _log.warning
         if path is False:
-            loaded = load_config(os.devnull, flags=settings, environment={})
+            loaded = load_config(os.devnull, flags=settings, environment={}, cwd=cwd, trust=False)
         else:
-            loaded = load_config(path if isinstance(path, str) else None, flags=settings)
+            loaded = load_config(path if isinstance(path, str) else None, flags=settings, cwd=cwd, trust=trust)
+        for notice in loaded.notices:
+            say(notice)
         for warning in loaded.warnings:
             say(f"warning: {warning}")
-        policy = policy_from(loaded.config.plugins, os.environ, safe_mode=safe_mode)
+        policy = policy_from(
+            loaded.config.plugins, os.environ, safe_mode=safe_mode, managed=loaded.managed.get("plugins")
+        )
         host = PluginHost(policy, report=lambda line: say(f"warning: {line}"), debug=debug)
         return cls(loaded, host, tools=tools, report=say)
 
@@ -190,7 +214,9 @@ class Runtime:
             skills=list(skills),
         )
         options = self._options(gate, allow, deny, attended, max_iterations)
-        return self._admit(self._session(meta, (), directory, binding, options))
+        prompt = self._prompt(meta, directory)
+        prompt.require_skills()
+        return self._admit(self._session(meta, directory, binding, options, prompt))
 
     def load_session(
         self,
@@ -230,7 +256,8 @@ class Runtime:
             binding = self.bind(provider, model)
         meta.mode = known_mode(mode if mode is not None else resolve_mode(meta.mode) or "default")
         options = self._options(gate, allow, deny, attended, max_iterations)
-        session = self._session(meta, stored.messages, directory, binding, options)
+        prompt = self._prompt(meta, directory)
+        session = self._session(meta, directory, binding, options, prompt, stored)
         session.warnings = tuple(warnings)
         return self._admit(session)
 
@@ -268,28 +295,44 @@ class Runtime:
             max_iterations=max_iterations if max_iterations is not None else config.max_iterations,
         )
 
+    def _prompt(self, meta: SessionMeta, directory: Path) -> PromptBuilder:
+        if not directory.is_dir():
+            raise ConfigError(f"the directory {directory} does not exist", hint="name one that does")
+        resolved = directory.resolve()
+        return PromptBuilder(
+            self.loaded.data_dir,
+            self.loaded.work_dir(directory),
+            resolved,
+            merged_skills(self.loaded.config.default_skills, meta.skills),
+            meta.created_at[:10],
+            self.loaded.trusts(resolved),
+            cache=self._texts,
+        )
+
     def _session(
         self,
         meta: SessionMeta,
-        messages: Sequence[Message],
         directory: Path,
         binding: ModelBinding,
         options: SessionOptions,
+        prompt: PromptBuilder,
+        stored: StoredSession | None = None,
     ) -> Session:
         boundary = self.loaded.work_dir(directory)
-        if not directory.is_dir():
-            raise ConfigError(f"the directory {directory} does not exist", hint="name one that does")
         resolved = directory.resolve()
         meta.cwd = str(resolved)
         return Session(
             self,
             meta,
-            messages,
+            stored.messages if stored is not None else (),
             binding=binding,
-            toolbox=self.toolbox,
+            toolbox=self.toolbox_for(boundary),
             files=Files(boundary, resolved),
+            prompt=prompt,
             options=options,
             first_seq=self._first_seq(),
+            records=stored.records if stored is not None else (),
+            position=stored.position if stored is not None else None,
         )
 
     def _admit(self, session: Session) -> Session:
@@ -324,7 +367,7 @@ class Runtime:
 
     def timestamp(self) -> str:
         """Now, in RFC 3339 with milliseconds."""
-        return self.steps.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return timestamp(self.steps)
 
     async def call_tool(
         self,
@@ -343,7 +386,8 @@ class Runtime:
         """
         config = self.loaded.config
         directory = Path(cwd) if cwd is not None else _current_directory()
-        files = Files(self.loaded.work_dir(directory), directory.resolve())
+        boundary = self.loaded.work_dir(directory)
+        files, toolbox = Files(boundary, directory.resolve()), self.toolbox_for(boundary)
         policy = PermissionPolicy(
             self._gate(config.permissions.gate),
             allow=tuple(map(parse_rule, config.permissions.allow)),
@@ -351,19 +395,19 @@ class Runtime:
         )
         session = GateSession("", known_mode(mode or config.permissions.mode), files.cwd)
 
-        async def nobody(block: ToolUseBlock, question: str) -> bool:
+        async def nobody(block: ToolUseBlock, number: int, question: str) -> bool:
             return False
 
         context = CallContext(
-            toolbox=self.toolbox,
-            environment=ToolEnvironment("", files, secrets=self.secrets),
+            toolbox=toolbox,
+            environment=ToolEnvironment("", files, make_env=self.tool_env),
             steps=self.steps,
             publish=publish,
             decide=lambda call: policy.decide(call, session),
             ask=nobody,
             is_cancelled=lambda: False,
         )
-        runs = prepare_calls([ToolUseBlock("call", name, arguments)], self.toolbox, cut=False)
+        runs = prepare_calls([ToolUseBlock("call", name, arguments)], toolbox, cut=False)
         await run_calls(runs, context)
         result = runs[0].result
         assert result is not None
@@ -371,10 +415,17 @@ class Runtime:
 
     # --- what sessions share ---
 
-    @property
-    def secrets(self) -> Sequence[str]:
-        """Keys of the providers in use; no tool's child process may see them."""
-        return tuple(self._secrets)
+    def tool_env(self) -> dict[str, str]:
+        """The environment that tools may give to child processes: without any provider's key, in use or not."""
+        names = set(KEY_VARIABLES.values())
+        secrets = set()
+        for entry in self.loaded.config.providers.values():
+            if entry.env_var:
+                names.add(entry.env_var)
+            if isinstance(entry.api_key, str):
+                secrets.add(entry.api_key)
+        secrets |= {os.environ[name] for name in names if os.environ.get(name)} | self._secrets
+        return filtered_environment(os.environ, hidden_names=names, secrets=secrets)
 
     @property
     def http(self) -> HttpClient:
@@ -385,23 +436,30 @@ class Runtime:
 
     @property
     def toolbox(self) -> Toolbox:
-        """All tools that plugins and the program offer."""
-        if self._toolbox is None:
+        """The tools of a session in the current directory."""
+        return self.toolbox_for(self.loaded.work_dir(_current_directory()))
+
+    def toolbox_for(self, boundary: Path) -> Toolbox:
+        """All tools that plugins and the program offer to sessions within this boundary."""
+        toolbox = self._toolboxes.get(boundary)
+        if toolbox is None:
             config = self.loaded.config
-            context = ToolsContext(
-                work_dir=self.loaded.work_dir(_current_directory()),
-                data_dir=self.loaded.data_dir,
-                allow_shell=config.allow_shell,
-            )
+            context = ToolsContext(boundary, self.loaded.data_dir, config.allow_shell)
             given = {tool.name for tool in self._given_tools}
-            offered = [offer.tool for offer in self.host.tools(context, config.tools) if offer.tool.name not in given]
-            self._toolbox = Toolbox([*self._given_tools, *offered])
-        return self._toolbox
+            offered = [offer for offer in self.host.tools(context, config.tools) if offer.tool.name not in given]
+            toolbox = Toolbox(
+                [*self._given_tools, *(offer.tool for offer in offered)],
+                {offer.tool.name: config.tools.get(offer.toolset, {}) for offer in offered},
+            )
+            if len(self._toolboxes) >= MAX_TOOLBOXES:
+                self._toolboxes.pop(next(iter(self._toolboxes)))
+            self._toolboxes[boundary] = toolbox
+        return toolbox
 
     def bind(self, provider: str | Provider | None, model: str | None) -> ModelBinding:
         """Provider and model for a session. Raises as :meth:`new_session` does."""
         if provider is not None and not isinstance(provider, str):
-            return ModelBinding(provider, GIVEN_PROVIDER, model or provider.default_model)
+            return ModelBinding(provider, GIVEN_PROVIDER, _checked_model(provider, model, GIVEN_PROVIDER))
         selection = select_provider(self.loaded.config, provider=provider, model=model)
         if selection.notice:
             self._report(selection.notice)
@@ -412,9 +470,8 @@ class Runtime:
                 self._secrets.add(settings.api_key)
             self._providers[name] = (self.host.create_provider(settings.kind, settings, self.http), settings)
         created, settings = self._providers[name]
-        return ModelBinding(
-            created, name, selection.model or created.default_model, settings.max_tokens, settings.thinking
-        )
+        chosen = _checked_model(created, selection.model, name)
+        return ModelBinding(created, name, chosen, settings.max_tokens, settings.thinking)
 
     def _with_options(self, selection: Selection) -> ProviderSettings:
         """The entry with the plugin's own settings: checked now if the user gave some, else made when asked for."""
@@ -435,17 +492,10 @@ class Runtime:
             self._gate_settings[gate] = self.host.validate_settings("gates", gate, table, where=f"[gates.{gate}]")
         return self.host.create_gate(gate, self._gate_settings[gate])
 
-    def identity(self) -> str:
-        """The text of ``system.md``, read again when the file has changed."""
-        path = self.loaded.data_dir / "system.md"
-        try:
-            stat = path.stat()
-            stamp = (stat.st_mtime_ns, stat.st_size)
-        except OSError:
-            stamp = None
-        if self._identity is None or self._identity[0] != stamp:
-            self._identity = (stamp, read_identity(path))
-        return self._identity[1]
+    def context_settings(self, window: int | None) -> ContextSettings:
+        """How requests are kept within a model's window."""
+        context = self.loaded.config.context
+        return ContextSettings(window, cast("Strategy", context.strategy), context.reserve_tokens)
 
     def observer_of(self, session_id: str) -> Callable[[Event], None] | None:
         """What a session's stream calls for its observers, or None where there are none."""
@@ -458,7 +508,7 @@ class Runtime:
             name, call = observer
             try:
                 call(event=event, session_id=session_id)
-            except Exception as err:
+            except (Exception, SystemExit) as err:
                 self._report(f"plugin {name} failed to observe and is not called again: {type(err).__name__}: {err}")
                 if self._observers is not None and observer in self._observers:
                     self._observers.remove(observer)
@@ -469,16 +519,25 @@ class Runtime:
         self._group = group = await self._exit.enter_async_context(anyio.create_task_group())
         self._wake = anyio.Event()
         self._flushed = anyio.Event()
+        self._closed = anyio.Event()
         group.start_soon(self._flush_dirty)
+        group.start_soon(self._refresh_leases)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with anyio.CancelScope(shield=True):
-            for session in self.live:
+            running = [session for session in self.live if session.running]
+            for session in running:
                 session.cancel()
+            with anyio.move_on_after(CLOSE_SECS) as waiting:
+                for session in running:
+                    await session.wait_until_idle()
+            if waiting.cancelled_caught:
+                _log.warning("a turn did not end within %s s and is left behind", CLOSE_SECS)
             self._closing = True
+            self._closed.set()
             if self._wake is not None:
                 self._wake.set()
             await self._flushed.wait()
@@ -534,6 +593,14 @@ class Runtime:
         finally:
             self._flushed.set()
 
+    async def _refresh_leases(self) -> None:
+        while not self._closing:
+            with anyio.move_on_after(LEASE_REFRESH_SECS):
+                await self._closed.wait()
+            for session in self.live:
+                if session.running:
+                    session.refresh_lease()
+
     async def _woken(self, ready: Callable[[], bool]) -> None:
         """Returns once ``ready``, or when the runtime is closing."""
         while not self._closing and not ready():
@@ -541,21 +608,45 @@ class Runtime:
             await self._wake.wait()
 
     async def _flush(self) -> None:
-        flushes = [session.prepare_flush() for session in self._dirty.values()]
+        sessions = list(self._dirty.values())
         self._dirty.clear()
+        flushes: list[Callable[[], None]] = []
+        for session in sessions:
+            try:
+                flushes.append(session.prepare_flush())
+            except (OpenheimError, OSError) as err:
+                # Out of descriptors, for instance. The messages are written; that they are durable is tried again.
+                self._dirty[session.id] = session
+                self._report_unsaved(err)
         if flushes:
             for problem in await anyio.to_thread.run_sync(_run_all, flushes):
-                self._report(f"a session may not be saved: {problem}")
+                self._report_unsaved(problem)
+        if not self._dirty:
+            self._unsaved_reported = False
+
+    def _report_unsaved(self, err: Exception) -> None:
+        if not self._unsaved_reported:
+            self._report(f"a session may not be saved: {err}")
+        self._unsaved_reported = True
 
 
-def _run_all(calls: Sequence[Callable[[], None]]) -> list[OpenheimError]:
-    problems = []
+def _run_all(calls: Sequence[Callable[[], None]]) -> list[Exception]:
+    problems: list[Exception] = []
     for call in calls:
         try:
             call()
-        except OpenheimError as err:
+        except (OpenheimError, OSError) as err:
             problems.append(err)
     return problems
+
+
+def _checked_model(provider: Provider, model: str | None, name: str) -> str:
+    """The model asked for, or the provider's default; refused if the provider says which it has and this is none."""
+    model = model or provider.default_model
+    known = getattr(provider, "known_models", ())
+    if known:
+        check_model(model, known, name)
+    return model
 
 
 def _current_directory() -> Path:

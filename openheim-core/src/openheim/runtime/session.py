@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from openheim.agent.loop import LoopSettings, TurnLoop
+import anyio
+
+from openheim.agent.compaction import compact
+from openheim.agent.context import ContextFitter
+from openheim.agent.loop import LoopSettings, TurnLoop, TurnOutcome
 from openheim.agent.turn import ToolEnvironment
-from openheim.errors import SessionBusyError, StorageError
-from openheim.events import TurnFinished
+from openheim.errors import OpenheimError, SessionBusyError, SessionLockedError, StorageError
+from openheim.events import Notice, TurnFinished
 from openheim.gates import Decision, GateSession, ToolCall
 from openheim.messages import TextBlock
 from openheim.permissions import PermissionPolicy
 from openheim.permissions.modes import known_mode
-from openheim.prompt import system_text
 from openheim.runtime.asks import Asks
 from openheim.runtime.stream import EventStream
 from openheim.runtime.transcript import Transcript
 from openheim.store.meta import title_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
     from typing import Literal
 
-    from openheim.agent.loop import TurnOutcome
     from openheim.agent.toolbox import Toolbox
     from openheim.events import Delta, Event, PermissionAsked
     from openheim.files import Files
     from openheim.gates import Gate
     from openheim.messages import Block, Message, ToolUseBlock
     from openheim.permissions import Rule
+    from openheim.prompt import PromptBuilder
     from openheim.providers import Provider, ToolSpec
     from openheim.runtime.runtime import Runtime
     from openheim.store import SessionMeta
+    from openheim.store.log import LogPosition
 
 #: Events that :meth:`Session.prompt` holds for whoever iterates over it; deltas that wait are joined.
 ITERATOR_CAPACITY = 65_536
@@ -50,6 +55,7 @@ class ModelBinding:
     model: str
     max_tokens: int | None = None
     thinking: str | int | None = None
+    context_window: int | None = None
     cache: dict[str, Any] = field(default_factory=dict)
 
 
@@ -98,8 +104,11 @@ class Session:
         binding: ModelBinding,
         toolbox: Toolbox,
         files: Files,
+        prompt: PromptBuilder,
         options: SessionOptions,
         first_seq: int,
+        records: Sequence[Mapping[str, Any]] = (),
+        position: LogPosition | None = None,
     ) -> None:
         self.meta = meta
         self.binding = binding
@@ -109,8 +118,12 @@ class Session:
         self.asks = Asks(self.stream.publish)
         self._runtime = runtime
         self._toolbox = toolbox
-        self._log = runtime.store.log(meta.id)
-        self._environment = ToolEnvironment(meta.id, files, secrets=runtime.secrets)
+        self._log = runtime.store.log(meta.id, position)
+        self._lease = runtime.store.lease(meta.id)
+        self._prompt = prompt
+        self._told_warnings = 0
+        self._fitter = ContextFitter(meta.extra.get("context"), records)
+        self._environment = ToolEnvironment(meta.id, files, make_env=runtime.tool_env)
         self._transcript = Transcript(self._log, messages, publish=self.stream.publish, steps=runtime.steps)
         self._policy = PermissionPolicy(
             options.gate, allow=options.allow, deny=options.deny, ask=self._ask_person if options.attended else None
@@ -119,6 +132,7 @@ class Session:
         #: What a person should know about the state in which the session was loaded, one line each.
         self.warnings: tuple[str, ...] = ()
         self._meta_is_stored = bool(messages)
+        self._ended = anyio.Event()
 
     def __repr__(self) -> str:
         return f"Session({self.meta.id!r})"
@@ -212,29 +226,94 @@ class Session:
 
         Raises:
             SessionBusyError: a turn is running already, here or in another object of the same session.
+            SessionLockedError: a turn is running in another process.
             StorageError: the message could not be stored; nothing was sent.
         """
+        self._require_idle()
+        self._runtime.activate(self)
+        transcript = self._transcript
+        loop = TurnLoop(
+            self._loop_settings(), transcript, publish=self.stream.publish, decide=self._decide, ask=self._ask_question
+        )
+        blocks = (TextBlock(content),) if isinstance(content, str) else tuple(content)
+        outcome = TurnOutcome(error=OpenheimError("the turn ended in a way that it should not"))
+        started = False
+        with self._writing(loop):
+            try:
+                self._take_in_changes()
+                self._store_prompt(blocks)
+                started = True
+                outcome = await loop.run()
+            except anyio.get_cancelled_exc_class():
+                outcome = TurnOutcome("cancelled", loop.outcome.text, loop.outcome.iterations, loop.outcome.usage)
+                raise
+            finally:
+                self._loop = None
+                if started:
+                    self._finish(outcome)
+        return outcome
+
+    async def compact(self) -> bool:
+        """Has the model summarise the conversation, for the requests to come; the stored history stays as it is.
+
+        Returns:
+            Whether there was anything to summarise.
+
+        Raises:
+            ProviderError: the model wrote no summary; nothing is changed.
+            SessionBusyError, SessionLockedError: as :meth:`run`.
+        """
+        self._require_idle()
+        self._runtime.activate(self)
+        settings = self._loop_settings()
+        with self._writing(TurnLoop(settings, self._transcript, publish=self.stream.publish, decide=self._decide)):
+            self._take_in_changes()
+            result = await compact(settings, self._transcript, publish=self.stream.publish)
+            self._keep_context()
+        return result is not None
+
+    def refresh_lease(self) -> None:
+        """Renews the lease of a session whose turn is running; if another process has taken it, the turn is cancelled."""
+        try:
+            if self._lease.held:
+                self._lease.refresh()
+        except SessionLockedError as err:
+            self.stream.publish(Notice("error", f"the turn is cancelled: {err}"))
+            self.cancel()
+
+    def _require_idle(self) -> None:
         if self._loop is not None:
             raise SessionBusyError(
                 "a turn of this session is running", session_id=self.id, hint="wait for its end, or cancel it"
             )
-        self._runtime.activate(self)
-        transcript = self._transcript
-        self._loop = loop = TurnLoop(
-            self._loop_settings(), transcript, publish=self.stream.publish, decide=self._decide, ask=self._ask_question
-        )
+
+    @contextmanager
+    def _writing(self, loop: TurnLoop) -> Iterator[None]:
+        """The session's one writer, here and among processes."""
+        self._lease.acquire()
+        self._loop = loop
+        self._ended = anyio.Event()
         try:
-            blocks = (TextBlock(content),) if isinstance(content, str) else tuple(content)
-            transcript.start_turn()
-            self._store_prompt(blocks)
-            outcome = await loop.run()
-        except BaseException:
+            yield
+        finally:
             self._loop = None
+            self._lease.release()
             self._runtime.flush_later(self)
-            raise
-        self._loop = None
-        self._finish(outcome)
-        return outcome
+            self._ended.set()
+
+    def _take_in_changes(self) -> None:
+        """What other processes have done to the session since."""
+        for record in self._transcript.start_turn():
+            match record:
+                case {"record": "title", "title": str(title)}:
+                    self.meta.title = title
+                case {"record": "compaction"}:
+                    self._fitter = ContextFitter(self._fitter.to_dict(), [record])
+
+    async def wait_until_idle(self) -> None:
+        """Returns once no turn is running."""
+        if self._loop is not None:
+            await self._ended.wait()
 
     def _store_prompt(self, blocks: tuple[Block, ...]) -> None:
         transcript = self._transcript
@@ -249,10 +328,14 @@ class Session:
         meta.model, meta.provider = self.binding.model, self.binding.provider_name
         if meta.title is None:
             meta.title = title_of(message.text)
-        if not self._meta_is_stored:
-            self._runtime.store.write_meta(meta)
-            self._meta_is_stored = True
         transcript.acknowledge()
+        if not self._meta_is_stored:
+            self._meta_is_stored = True
+            try:
+                self._runtime.store.write_meta(meta)
+            except StorageError as err:
+                # It is made anew from the messages where it is missing, and written again at the end of the turn.
+                self.stream.publish(Notice("warning", str(err)))
 
     def _loop_settings(self) -> LoopSettings:
         binding = self.binding
@@ -260,9 +343,7 @@ class Session:
             provider=binding.provider,
             provider_name=binding.provider_name,
             model=binding.model,
-            system=system_text(
-                identity=self._runtime.identity(), cwd=self.files.cwd, started=self.meta.created_at[:10]
-            ),
+            system=self._system_text(),
             toolbox=self._toolbox,
             offered=self.offered_tools,
             environment=self._environment,
@@ -272,7 +353,19 @@ class Session:
             thinking=binding.thinking,
             retry=self._runtime.retry,
             cache=binding.cache,
+            context=self._runtime.context_settings(binding.context_window),
+            fitter=self._fitter,
         )
+
+    def _system_text(self) -> str:
+        text = self._prompt.text()
+        for warning in self._prompt.warnings[self._told_warnings :]:
+            self.stream.publish(Notice("warning", warning))
+        self._told_warnings = len(self._prompt.warnings)
+        return text
+
+    def _keep_context(self) -> None:
+        self.meta.extra["context"] = self._fitter.to_dict()
 
     def _finish(self, outcome: TurnOutcome) -> None:
         now = self._runtime.timestamp()
@@ -285,6 +378,7 @@ class Session:
         latest = next((message.usage for message in reversed(self.messages) if message.role == "assistant"), None)
         if latest is not None:
             self.meta.context_usage = latest
+        self._keep_context()
         self._runtime.flush_later(self)
         self.stream.publish(
             TurnFinished(
@@ -324,12 +418,12 @@ class Session:
             return call.name
         return f"{call.name} {json.dumps(call.arguments, sort_keys=True, separators=(',', ':'))}"
 
-    async def _ask_question(self, block: ToolUseBlock, question: str) -> bool:
+    async def _ask_question(self, block: ToolUseBlock, number: int, question: str) -> bool:
         if not self.options.attended:
             return False
         call = ToolCall(block.id, block.name, {})
         answer = await self._runtime.steps.run(
-            "permission", f"{block.id}:question", lambda: self.asks.ask(call, question), "ask"
+            "permission", f"{block.id}:question:{number}", lambda: self.asks.ask(call, question), "ask"
         )
         return answer.decision == "allow"
 
@@ -351,4 +445,5 @@ class Session:
         self.cancel()
         self.asks.settle_all("shutdown")
         self._log.close()
+        self._lease.release()
         self.stream.close()

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from openheim.agent.repair import with_every_call_answered
+from openheim.agent.steps import timestamp
 from openheim.errors import StorageError
 from openheim.events import MessageAppended, Notice
-from openheim.messages import Message, ToolResultBlock
+from openheim.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,36 +27,43 @@ __all__ = ("Transcript",)
 
 
 class Transcript:
-    """The loop's :class:`~openheim.agent.loop.TurnHistory`.
-
-    ``messages`` is what is (or is to be) on disk; ``view`` what requests are made from: the same, with every call
-    answered.
-    """
+    """The loop's :class:`~openheim.agent.loop.TurnHistory`: ``messages`` is what is, or is to be, on disk."""
 
     def __init__(
         self, log: SessionLog, messages: Sequence[Message], *, publish: Callable[[Event], None], steps: Steps
     ) -> None:
         self.messages: list[Message] = list(messages)
-        self.view: list[Message] = with_every_call_answered(self.messages)
         self.turn = max((message.turn for message in self.messages), default=0)
         self._log = log
         self._publish = publish
         self._steps = steps
         self._step = 0
         self._call_ids = {call.id for message in self.messages for call in message.tool_uses}
-        #: Calls without an answer; none, once a turn has ended in order.
-        self._open_calls: set[str] = set()
         self._unwritten: deque[Message] = deque()
         self._unacknowledged: deque[Message] = deque()
         self._failing = False
 
-    def start_turn(self) -> None:
-        """Counts a new turn, and mends what an interrupted one left."""
+    def start_turn(self) -> list[dict[str, Any]]:
+        """Counts a new turn, after taking in what another process has added meanwhile; to be called under the lease.
+
+        Returns:
+            The records among that.
+
+        Raises:
+            SessionNotFoundError: the session was deleted meanwhile.
+            StorageError: its log cannot be read, or was replaced.
+        """
+        records = []
+        for entry in self._log.read_new():
+            if isinstance(entry, Message):
+                self.messages.append(entry)
+                self._call_ids.update(call.id for call in entry.tool_uses)
+                self.turn = max(self.turn, entry.turn)
+            else:
+                records.append(entry)
         self.turn += 1
         self._step = 0
-        if self._open_calls:
-            self.view = with_every_call_answered(self.messages)
-            self._open_calls.clear()
+        return records
 
     def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message:
         """Adds a message; :meth:`acknowledge` tells watchers about it."""
@@ -65,19 +72,12 @@ class Transcript:
             role,
             tuple(content),
             id=self._steps.new_id(),
-            created_at=self._steps.now().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            created_at=timestamp(self._steps),
             turn=self.turn,
             step=self._step,
             **details,
         )
-        if role == "assistant":
-            self._open_calls.update(call.id for call in message.tool_uses)
-        elif role == "tool":
-            self._open_calls.difference_update(
-                block.tool_call_id for block in message.content if isinstance(block, ToolResultBlock)
-            )
         self.messages.append(message)
-        self.view.append(message)
         self._unwritten.append(message)
         self._write()
         return message
@@ -93,7 +93,6 @@ class Transcript:
         """Takes back the latest message, which is not on disk."""
         self._unwritten.remove(message)
         self.messages.remove(message)
-        self.view.remove(message)
 
     def store_record(self, record: Mapping[str, Any]) -> None:
         """Adds a record behind the messages. One that cannot be written is left out: records add to messages only."""

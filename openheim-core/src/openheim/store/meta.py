@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from openheim.jsontext import parse
 from openheim.messages import Usage
 from openheim.store.writing import replace_whole
 
@@ -121,7 +122,7 @@ def timestamp() -> str:
 def read_meta(path: Path) -> SessionMeta | None:
     """The metadata in ``path``, or None if there is none that can be read."""
     try:
-        raw = json.loads(path.read_bytes())
+        raw = parse(path.read_bytes(), lenient=True)
         return SessionMeta.from_dict(raw["meta"]) if isinstance(raw["meta"], dict) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -129,7 +130,7 @@ def read_meta(path: Path) -> SessionMeta | None:
 
 def meta_text(meta: SessionMeta) -> str:
     """What the file holds."""
-    return json.dumps({"meta": meta.to_dict(full=True)}, indent=2, ensure_ascii=True) + "\n"
+    return json.dumps({"meta": meta.to_dict(full=True)}, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def write_meta(path: Path, text: str, *, durable: bool = False) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,6 +23,7 @@ class FakeTurn:
         cwd: where relative paths start, by default ``root``.
         answers: what :meth:`ask` answers, in order; once used up, False, as where nobody can be asked.
         env: environment for child processes, by default just ``PATH``.
+        settings: the toolset's section of the settings.
 
     Attributes:
         progress_texts: what the tool told watchers.
@@ -36,12 +37,14 @@ class FakeTurn:
         cwd: Path | None = None,
         answers: Iterable[bool] = (),
         env: Mapping[str, str] | None = None,
+        settings: Mapping[str, Any] | None = None,
         session_id: str = "00000000-0000-4000-8000-000000000000",
         result_limit_bytes: int = 128 * 1024,
     ) -> None:
         self.roots: tuple[Path, ...] = (root,)
         self.cwd = cwd or root
         self.env: Mapping[str, str] = {"PATH": os.environ.get("PATH", os.defpath)} if env is None else env
+        self.settings: Mapping[str, Any] = dict(settings or {})
         self.session_id = session_id
         self.result_limit_bytes = result_limit_bytes
         self.cancelled = False

@@ -33,6 +33,7 @@ class DemoProvider:
 
     wire = "demo"
     default_model = MODEL
+    known_models = (MODEL,)
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Replies with tool calls, or word by word with an answer.

@@ -58,11 +58,13 @@ class ChatAssembler:
 
     Attributes:
         done: whether the end marker has come.
+        pieces: how many pieces of text, thinking and calls have come.
         usage: what the service has counted so far.
     """
 
     def __init__(self, emit: EmitDelta, settings: ProviderSettings | None = None) -> None:
         self.done = False
+        self.pieces = 0
         self.usage: Usage | None = None
         self._emit = emit
         self._settings = settings
@@ -149,6 +151,7 @@ class ChatAssembler:
             prose = self._prose = _Prose(thinking)
             self._parts.append(prose)
         prose.pieces.append(text)
+        self.pieces += 1
         self._emit(ThinkingDelta(text) if thinking else TextDelta(text))
 
     def _take_parts(self, parts: list[dict[str, Any]]) -> None:
@@ -169,6 +172,7 @@ class ChatAssembler:
             self._parts.append(call)
             self._prose = None
         if is_new or arguments:
+            self.pieces += 1
             self._emit(ToolCallDelta(call.position, call.name, arguments))
 
     def _count(self, usage: dict[str, Any]) -> None:
@@ -208,17 +212,17 @@ class ChatAssembler:
             raise IncompleteStreamError("the answer broke off before its end")
         if self._finish == "error":
             raise ServerError("the service broke off its answer because of an error")
-        content = self._content()
         if any(isinstance(part, ToolCall) and not part.name for part in self._parts):
             raise MalformedToolCallError("the model asked for a tool without naming it")
-        return ModelReply(content, self._normal_finish(), self.usage, self._model)
+        finish = self._normal_finish()
+        return ModelReply(self._content(cut=finish == "max_tokens"), finish, self.usage, self._model)
 
     def partial(self) -> tuple[Block, ...]:
         """Text and thinking that have arrived. Calls are left out: they may be cut, and none of them was run."""
         return tuple(_prose_block(part) for part in self._parts if isinstance(part, _Prose))
 
-    def _content(self) -> tuple[Block, ...]:
-        calls = iter(tool_use_blocks(part for part in self._parts if isinstance(part, ToolCall)))
+    def _content(self, *, cut: bool) -> tuple[Block, ...]:
+        calls = iter(tool_use_blocks([part for part in self._parts if isinstance(part, ToolCall)], cut=cut))
         return tuple(next(calls) if isinstance(part, ToolCall) else _prose_block(part) for part in self._parts)
 
     def _normal_finish(self) -> Finish:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from openheim.errors import InvalidRequestError
+from openheim.jsontext import is_object, wire_bytes
 from openheim.messages import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
-from openheim_provider_openai.jsontext import dump_bytes, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ def chat_body(request: ModelRequest, parameters: Mapping[str, Any]) -> bytes:
     return b"".join(
         (
             b'{"model":',
-            dump_bytes(request.model),
+            wire_bytes(request.model),
             b',"messages":[',
             system,
             # Each message is kept with a comma before it, which the first one must not have.
@@ -100,11 +100,11 @@ class _Kept:
         if not self._images:
             return b""
         note = {"type": "text", "text": "Images of the tool results above:"}
-        return b"," + dump_bytes({"role": "user", "content": [note, *map(_image_part, self._images)]})
+        return b"," + wire_bytes({"role": "user", "content": [note, *map(_image_part, self._images)]})
 
     def system_bytes(self, system: str) -> bytes:
         if self._system[0] != system:
-            self._system = (system, dump_bytes({"role": "system", "content": system}) if system else b"")
+            self._system = (system, wire_bytes({"role": "system", "content": system}) if system else b"")
         return self._system[1]
 
     def tools_bytes(self, tools: tuple[ToolSpec, ...]) -> bytes:
@@ -137,10 +137,10 @@ def encode_message(message: Message) -> bytes:
         case "tool":
             results = [block for block in message.content if isinstance(block, ToolResultBlock)]
             return b"".join(
-                b"," + dump_bytes({"role": "tool", "tool_call_id": result.tool_call_id, "content": result.content})
+                b"," + wire_bytes({"role": "tool", "tool_call_id": result.tool_call_id, "content": result.content})
                 for result in results
             )
-    return b"" if encoded is None else b"," + dump_bytes(encoded)
+    return b"" if encoded is None else b"," + wire_bytes(encoded)
 
 
 def _user_content(message: Message) -> str | list[dict[str, Any]]:
@@ -177,6 +177,6 @@ def _encode_tool(tool: ToolSpec) -> bytes:
 
 def _dumped(what: str, value: Any) -> bytes:
     try:
-        return dump_bytes(value)
+        return wire_bytes(value)
     except (ValueError, TypeError, RecursionError) as err:
         raise InvalidRequestError(f"{what} cannot be sent as JSON: {err}") from err

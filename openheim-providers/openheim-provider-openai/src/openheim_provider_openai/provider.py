@@ -6,6 +6,8 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from openheim.errors import (
     ConfigError,
     ProviderConnectionError,
@@ -18,6 +20,7 @@ from openheim.providers import ModelInfo
 from openheim.sse import SSEDecoder
 from openheim_provider_openai.assemble import ChatAssembler
 from openheim_provider_openai.chat import chat_body
+from openheim_provider_openai.headers import credential_headers
 
 if TYPE_CHECKING:
     from openheim.http import HttpClient, HttpResponse
@@ -35,6 +38,9 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 _ERROR_BYTES = 64 * 1024
 _DOCUMENT_BYTES = 16 * 1024 * 1024
 
+#: How long an answer that is complete waits for its usage and its end marker.
+_LAST_SECS = 1.0
+
 _EFFORTS = frozenset(("none", "minimal", "low", "medium", "high", "xhigh"))
 
 
@@ -42,7 +48,8 @@ class OpenAIProvider:
     """Speaks Chat Completions.
 
     Raises:
-        ConfigError: an entry of kind ``openai_compatible`` has no address, or OpenAI itself is asked without a key.
+        ConfigError: an entry of kind ``openai_compatible`` has no address, OpenAI itself is asked without a key, or
+            ``extra_headers`` would send a credential over plain http.
     """
 
     wire = "openai-chat"
@@ -74,6 +81,11 @@ class OpenAIProvider:
         self._stream_options = True
         self._may_drop_stream_options = True
         if options is not None:
+            if base.startswith("http:") and (secret := credential_headers(options.extra_headers)):
+                raise ConfigError(
+                    f"provider {settings.name!r} would send {', '.join(secret)} over plain http, in clear",
+                    hint=f"use an https address, or take them out of extra_headers in {where} for a local server",
+                )
             self._headers |= options.extra_headers
             self._extra_body = options.extra_body
             self._max_tokens_field = options.max_tokens_field or self._max_tokens_field
@@ -157,14 +169,24 @@ class OpenAIProvider:
         decoder = SSEDecoder()
         feed = assembler.feed
         start = b""
-        async for chunk in response.chunks():
-            for event in decoder.feed(chunk):
-                feed(event)
-            if assembler.done:
-                await response.drain()
-                return
-            if not assembler.is_started and len(start) < _ERROR_BYTES:
-                start += chunk
+        ended_after = -1
+        with anyio.CancelScope() as waiting:
+            async for chunk in response.chunks():
+                for event in decoder.feed(chunk):
+                    feed(event)
+                if assembler.is_complete:
+                    if assembler.done:
+                        break
+                    # Nothing but the usage and the end marker is missing. Some servers send neither and keep the
+                    # connection open; others name a reason for the end with every piece and go on.
+                    if assembler.pieces != ended_after:
+                        ended_after = assembler.pieces
+                        waiting.deadline = anyio.current_time() + _LAST_SECS
+                elif not assembler.is_started and len(start) < _ERROR_BYTES:
+                    start += chunk
+        if assembler.done:
+            await response.drain()
+            return
         for event in decoder.flush():
             feed(event)
         if not assembler.is_started and start.lstrip().startswith((b"{", b"<")):

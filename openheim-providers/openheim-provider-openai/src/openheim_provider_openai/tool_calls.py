@@ -11,11 +11,11 @@ import json
 import secrets
 from typing import TYPE_CHECKING, Any
 
+from openheim.jsontext import is_object
 from openheim.messages import ToolUseBlock
-from openheim_provider_openai.jsontext import is_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 __all__ = ("ToolCall", "ToolCalls", "tool_use_blocks")
 
@@ -128,8 +128,13 @@ class ToolCalls:
         return None
 
 
-def tool_use_blocks(calls: Iterable[ToolCall]) -> list[ToolUseBlock]:
-    """The finished calls. An id that is missing, or used before in the reply, is replaced; no arguments are ``{}``."""
+def tool_use_blocks(calls: Sequence[ToolCall], *, cut: bool) -> list[ToolUseBlock]:
+    """The finished calls. An id that is missing, or used before in the reply, is replaced; no arguments are ``{}``.
+
+    Args:
+        cut: whether the reply ended at the output cap. Its last call may then have no arguments *yet*, so it is not
+            given any: blank ones tell whoever runs calls that this one is not complete.
+    """
     blocks = []
     seen = set()
     for call in calls:
@@ -138,7 +143,9 @@ def tool_use_blocks(calls: Iterable[ToolCall]) -> list[ToolUseBlock]:
             call_id = f"call_{secrets.token_hex(12)}"
         seen.add(call_id)
         arguments = call.arguments
-        blocks.append(ToolUseBlock(call_id, call.name, arguments if arguments.strip() else "{}"))
+        if not arguments.strip():
+            arguments = "" if cut and call is calls[-1] else "{}"
+        blocks.append(ToolUseBlock(call_id, call.name, arguments))
     return blocks
 
 
