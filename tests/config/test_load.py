@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,7 @@ import pytest
 from openheim.config.load import environment_layer, load_config
 from openheim.config.selection import Selection, select_provider
 from openheim.errors import ConfigError
-
-Write = Callable[[str], Path]
-
-
-@pytest.fixture
-def write(own_environment: Path) -> Write:
-    def write(text: str) -> Path:
-        own_environment.mkdir(parents=True, exist_ok=True)
-        path = own_environment / "config.toml"
-        path.write_text(text)
-        return path
-
-    return write
+from tests.config.conftest import Write
 
 
 def load(**options: Any) -> Any:
@@ -59,6 +46,9 @@ def test_variables_become_settings() -> None:
             "OPENHEIM_PROVIDERS__OPENAI__DEFAULT_MODEL": "o3",
             "OPENHEIM_PERMISSIONS__ALLOW": '["read_file"]',
             "OPENHEIM_WORK_DIR": "2024-plans",
+            "OPENHEIM_PROVIDERS__A__API_KEY": "123",
+            "OPENHEIM_PROVIDERS__B__API_KEY": '{ env = "B_KEY" }',
+            "OPENHEIM_PROVIDERS__B__THINKING": "1024",
             "OPENHEIM_HOME": "/x",
             "OPENHEIM_LOG": "debug",
             "OTHER": "y",
@@ -68,7 +58,11 @@ def test_variables_become_settings() -> None:
     assert layer.values == {
         "max_iterations": 4,
         "allow_shell": True,
-        "providers": {"openai": {"default_model": "o3"}},
+        "providers": {
+            "openai": {"default_model": "o3"},
+            "a": {"api_key": "123"},
+            "b": {"api_key": {"env": "B_KEY"}, "thinking": 1024},
+        },
         "permissions": {"allow": ["read_file"]},
         "work_dir": "2024-plans",
     }
@@ -110,6 +104,34 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
         load(path=str(tmp_path / "none.toml"))
 
 
+def test_a_wrong_value_in_the_environment_says_how_lists_are_written() -> None:
+    with pytest.raises(ConfigError, match=r'OPENHEIM_DEFAULT_SKILLS: .*must be array.*\["one", "two"\]'):
+        load(environment={"OPENHEIM_DEFAULT_SKILLS": "a,b"})
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (b"\xef\xbb\xbf# bom\r\n\r\nmax_iterations = 'x'\r\n", 3),
+        (b'a = """\nmax_iterations = 1\n"""\nmax_iterations = "x"\n', 4),
+        ("# \u2028 no line break \x85\nmax_iterations = 'x'\n".encode(), 2),
+    ],
+)
+def test_lines_are_counted_as_editors_count_them(write: Write, text: bytes, line: int) -> None:
+    write("").write_bytes(text)
+    with pytest.raises(ConfigError, match=f"line {line}: max_iterations"):
+        load()
+
+
+def test_files_that_are_too_much(write: Write) -> None:
+    write("x = " + "[" * 5000)
+    with pytest.raises(ConfigError, match=r"config\.toml.*(nested too deeply|not valid TOML)"):
+        load()
+    write("").write_bytes(b"#" * (5 * 2**20))
+    with pytest.raises(ConfigError, match="longer than 4 MiB"):
+        load()
+
+
 def test_an_unknown_key_is_a_warning_with_the_closest_one(write: Write) -> None:
     path = write(
         'max_iteration = 3\n[permissions]\nallw = []\n[providers.x]\napi_base = "https://h"\nflavour = "mint"\n'
@@ -122,12 +144,19 @@ def test_an_unknown_key_is_a_warning_with_the_closest_one(write: Write) -> None:
     assert loaded.config.max_iterations == 10
 
 
+def test_a_slip_in_a_provider_entry_names_the_core_s_key(write: Write) -> None:
+    write('[providers.x]\napi_base = "https://h"\ndefualt_model = "m"\nextra_body = {}\n')
+    (warning,) = load().warnings
+    assert "line 3: providers.x.defualt_model" in warning
+    assert "did you mean default_model?" in warning
+
+
 def test_secrets_are_not_shown(write: Write) -> None:
     write('[providers.x]\napi_base = "https://h"\napi_key = "sk-canary"\n')
     loaded = load()
     selection = select_provider(loaded.config, environment={})
     assert selection.settings.api_key == "sk-canary"
-    assert "sk-canary" not in repr(loaded.config) + repr(selection)
+    assert "sk-canary" not in repr(loaded) + repr(loaded.layers) + repr(selection)
 
 
 # --- work directory ---
@@ -255,6 +284,15 @@ def test_where_the_key_comes_from(write: Write, tmp_path: Path) -> None:
     assert select({"MY_KEY": ""}).settings.api_key == "inline"
     write(base)
     assert select().settings.api_key == "from-file"
+    assert select().settings.key_variable == "MY_KEY"
+
+
+def test_a_variable_that_is_asked_for_by_name_must_be_set(write: Write) -> None:
+    write('[providers.x]\napi_base = "https://h"\nenv_var = "MY_KEY"\n')
+    assert load().config.providers["x"].env_var == "MY_KEY"
+    with pytest.raises(ConfigError, match="provider 'x' has no key: the variable MY_KEY is not set"):
+        select()
+    assert select({"MY_KEY": " k\n"}).settings.api_key == "k"
 
 
 def test_a_vendors_key_is_not_sent_to_another_address_by_itself(write: Write) -> None:
