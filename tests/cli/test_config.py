@@ -286,6 +286,33 @@ def test_set_of_a_slip_changes_nothing(openheim: Command) -> None:
     assert (openheim.home / "config.toml").read_text() == "# mine\n"
 
 
+# --- the managed policy ---
+
+
+def test_a_policy_holds_for_plugins_whatever_variables_say(openheim: Command, tmp_path: Path) -> None:
+    policy = put(tmp_path / "policy.toml", "[plugins]\ndisable = ['tools.fs']\n")
+    environment = {"OPENHEIM_POLICY_FILE": str(policy), "OPENHEIM_PLUGINS_DISABLE": ""}
+    (row,) = openheim("plugins", "show", "tools.fs", "--json", env=environment).json
+    assert (row["status"], row["note"]) == ("disabled", "switched off by the managed policy")
+    rows = openheim("plugins", "list", "--json", env=environment | {"OPENHEIM_PLUGINS": "openheim-tools-fs"}).json
+    assert {row["status"] for row in rows if row["name"] == "fs"} == {"disabled"}
+    # Nor does a file of the user's that cannot be read.
+    openheim.configure("[plugins\n")
+    (row,) = openheim("plugins", "show", "tools.fs", "--json", env=environment).json
+    assert row["status"] == "disabled"
+    openheim.configure("")
+    policy.write_text("[plugins]\nenable = ['openheim-core']\n")
+    rows = openheim("plugins", "list", "--json", env=environment | {"OPENHEIM_PLUGINS": "openheim-tools-fs"}).json
+    assert {row["distribution"] for row in rows if row["status"] == "available"} == {"openheim-core"}
+
+
+def test_a_policy_that_is_wrong_stops_everything(openheim: Command, tmp_path: Path) -> None:
+    policy = put(tmp_path / "policy.toml", "allow_shell = 'no'\n")
+    ended = openheim("run", "--provider", "demo", "hello", env={"OPENHEIM_POLICY_FILE": str(policy)})
+    assert ended.code == 2
+    assert f"{policy}, line 1: allow_shell must be boolean" in ended.error
+
+
 # --- trust ---
 
 

@@ -22,7 +22,7 @@ _SLIP = 0.85
 def check_layers(layers: Sequence[Layer]) -> tuple[dict[str, Any], list[Finding], list[Finding]]:
     """The values of all layers together, the errors in them, and the warnings."""
     errors = [
-        finding_at([layer], path, f"{shown_key(path)} {problem}", _hint(layer, problem))
+        finding_at([layer], path, f"{shown_key(path)} {problem}", _hint(problem))
         for layer in layers
         for path, problem in problems(layer.values, SCHEMA)
     ]
@@ -67,10 +67,10 @@ def _source(layer: Layer, keys: Sequence[str]) -> str:
     return variable_of(keys)
 
 
-def _hint(layer: Layer, problem: str) -> str:
-    if layer.name == "environment" and problem.startswith("must be array"):
+def _hint(problem: str) -> str:
+    if problem.startswith("must be array"):
         return 'write a list, such as ["one", "two"]'
-    return "correct that setting"
+    return "write true or false" if problem.startswith("must be boolean") else "correct that setting"
 
 
 def closest(key: str, known: Sequence[str], cutoff: float = 0.6) -> str | None:
