@@ -70,8 +70,9 @@ def test_case(path: Path, openheim: Command) -> None:
         assert openheim("config", "set", change["key"], str(change["value"])).code == 0
         assert file.read_bytes() == base64.b64decode(expect["file_equals_b64"])
     if expected("plugins_and_config_commands_work"):
-        for command in (["plugins", "list"], ["config", "show"], ["config", "check"], ["tools", "list"]):
+        for command in (["plugins", "list"], ["config", "show"], ["config", "check"], ["tools", "list"], ["models"]):
             assert openheim(*command).code == 0
+        assert openheim("models", "--json").json["default_provider"] == "a"
     if expected("on_prompt_message_contains"):
         ended = openheim("run", "hello")
         assert ended.code == 2
