@@ -15,6 +15,7 @@ __all__ = ("COMMANDS", "run_command")
 
 COMMANDS = {
     "run": ("openheim.cli.run", "Answer one prompt and exit."),
+    "sessions": ("openheim.cli.sessions", "List, search, copy and remove sessions."),
     "init": ("openheim.cli.init", "Write a commented config file."),
     "config": ("openheim.cli.config", "Show, check and change settings."),
     "skills": ("openheim.cli.skills", "List skills."),

@@ -11,7 +11,7 @@ import typer
 
 from openheim.cli import options
 from openheim.cli.failures import one_line, warn
-from openheim.cli.lean import lean_app
+from openheim.cli.lean import LeanCommand, lean_app
 from openheim.cli.starting import read_settings
 from openheim.cli.tables import print_json, print_table
 from openheim.config.keys import parse_key, shown_key
@@ -33,7 +33,7 @@ Local = Annotated[bool, typer.Option("--local", help="The project's .openheim/co
 Dir = Annotated[str | None, typer.Argument(metavar="DIR", help="A folder; the current one if left out.")]
 
 
-@app.command("show")
+@app.command("show", cls=LeanCommand)
 def show(as_json: AsJson = False, trust: Trust = False) -> None:
     """Show every setting in force and the layer that it comes from. Secrets are masked."""
     from openheim.config.describing import described
@@ -64,13 +64,13 @@ def _shown(value: Any) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
-@app.command("path")
+@app.command("path", cls=LeanCommand)
 def path(project: Project = False, local: Local = False) -> None:
     """Print where the config file is, whether it exists or not."""
     print(_file(project, local))
 
 
-@app.command("check")
+@app.command("check", cls=LeanCommand)
 def check(as_json: AsJson = False, trust: Trust = False) -> int:
     """Check all settings, those of plugins too, and say on which line something is wrong. Exits with 1 if it is."""
     from openheim.cli.config_checks import all_findings
@@ -97,7 +97,7 @@ def _sentence(finding: Finding) -> str:
     return f"{finding.text} ({finding.hint})" if finding.hint else finding.text
 
 
-@app.command("schema")
+@app.command("schema", cls=LeanCommand)
 def schema() -> None:
     """Print the JSON Schema of the config file, for editors."""
     from openheim.config.schema import SCHEMA
@@ -105,7 +105,7 @@ def schema() -> None:
     print_json(SCHEMA)
 
 
-@app.command("set")
+@app.command("set", cls=LeanCommand)
 def set_setting(
     key: Annotated[str, typer.Argument(metavar="KEY", help="The setting, such as permissions.mode.")],
     value: Annotated[
@@ -156,13 +156,13 @@ def _say_what_hinders(file: Path, named: tuple[str, ...]) -> None:
         warn(f"{shown_key(named)} has no effect here, since {place} sets it too")
 
 
-@app.command("trust")
+@app.command("trust", cls=LeanCommand)
 def trust_folder(folder: Dir = None) -> None:
     """Trust a folder, so that the settings and skills that it brings take effect."""
     _decide(folder, trusted=True)
 
 
-@app.command("untrust")
+@app.command("untrust", cls=LeanCommand)
 def untrust_folder(folder: Dir = None) -> None:
     """Trust a folder no longer. What it brings is ignored, without a question."""
     _decide(folder, trusted=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,13 +23,13 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command(cls=LeanCommand)
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List providers and the models that the settings allow for each."""
-    from openheim.config.selection import select_provider
+    from openheim.config.selection import default_provider
     from openheim.errors import OpenheimError
 
     loaded = read_settings()
     config = loaded.config
     try:
-        default = select_provider(config).settings.name
+        default, _notice = default_provider(config, os.environ)
     except OpenheimError as err:
         warn(str(err))
         default = ""

@@ -149,7 +149,7 @@ def _switch(name: str, as_json: bool, *, on: bool) -> None:
         print(f"{entry} is {word} {'in' if changed else 'already in'} {path}")
     if on:
         # The file is not all that counts.
-        policy = _policy(*_plugins_tables())
+        policy = _policy(_plugins_table())
         for candidate in find_one(catalogue, name)[1]:
             reason = policy.reason_disabled(candidate)
             if reason:
@@ -161,23 +161,24 @@ def _look_around() -> tuple[Catalogue, PluginPolicy]:
     from openheim.plugins.catalogue import scan
 
     try:
-        policy = _policy(*_plugins_tables())
+        policy = _policy(_plugins_table())
     except ConfigError as err:
         warn(f"{err}; going on without [plugins]")
-        policy = _policy({}, {})
+        policy = _policy({})
     return scan(), policy
 
 
-def _plugins_tables() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _plugins_table() -> Mapping[str, Any]:
     from openheim.config.sections import read_section
 
     # Alone: what is wrong elsewhere in the settings is no reason to leave it out.
     return read_section("plugins", config_file(options.current().config))
 
 
-def _policy(table: Mapping[str, Any], managed: Mapping[str, Any]) -> PluginPolicy:
+def _policy(table: Mapping[str, Any]) -> PluginPolicy:
+    from openheim.config.sections import managed_section
     from openheim.plugins.policy import policy_from, unknown_keys
 
     for line in unknown_keys(table):
         warn(line)
-    return policy_from(table, os.environ, safe_mode=options.current().safe_mode, managed=managed)
+    return policy_from(table, os.environ, safe_mode=options.current().safe_mode, managed=managed_section("plugins"))

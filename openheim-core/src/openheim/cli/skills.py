@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from openheim.cli.lean import lean_app
+from openheim.cli.lean import LeanCommand, lean_app
 from openheim.cli.starting import read_settings
 from openheim.cli.tables import print_json, print_table
 
@@ -22,7 +22,7 @@ def skills() -> None:
     """List skills."""
 
 
-@app.command("list")
+@app.command("list", cls=LeanCommand)
 def list_skills(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the skills that a session in this directory may have: the user's, and those of a trusted project."""
     from openheim.prompt.skills import SkillLibrary

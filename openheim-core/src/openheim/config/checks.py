@@ -41,7 +41,7 @@ class Checked:
 def check_layers(layers: Sequence[Layer]) -> Checked:
     """Puts the layers together and says what is wrong with them."""
     errors = [
-        finding_at([layer], path, f"{shown_key(path)} {problem}", _hint(layer, problem))
+        finding_at([layer], path, f"{shown_key(path)} {problem}", _hint(problem))
         for layer in layers
         for path, problem in problems(layer.values, SCHEMA)
         if _is_known(path)
@@ -81,10 +81,10 @@ def finding_at(layers: Sequence[Layer], path: Sequence[str | int], message: str,
     return Finding(message, key=key, file=place.file, line=place.line, hint=hint)
 
 
-def _hint(layer: Layer, problem: str) -> str:
-    if layer.name == "environment" and problem.startswith("must be array"):
+def _hint(problem: str) -> str:
+    if problem.startswith("must be array"):
         return 'write a list, such as ["one", "two"]'
-    return "correct that setting"
+    return "write true or false" if problem.startswith("must be boolean") else "correct that setting"
 
 
 def _unreadable_rules(layer: Layer) -> Iterator[Finding]:

@@ -147,7 +147,9 @@ def _refusal(path: tuple[str, ...], value: Any, users: Mapping[str, Any]) -> Ref
     entry = (section, names[0])
     theirs = _table(users, entry)
     if section == "providers":
-        return _provider_refusal((*entry, names[1]), value, known=theirs is not None or is_kind(names[0]))
+        # A table in place of the key says where a key of the user's is.
+        is_key = len(names) == 2 and isinstance(value, str)
+        return _provider_refusal((*entry, names[1]), known=theirs is not None or is_kind(names[0]), is_key=is_key)
     if section == "mcp_servers" and theirs is not None:
         return Refused(entry, "the user has a server of this name")
     if theirs is not None and any(is_secret_name(key) for found, _ in settings_in(theirs) for key in found):
@@ -155,11 +157,11 @@ def _refusal(path: tuple[str, ...], value: Any, users: Mapping[str, Any]) -> Ref
     return None
 
 
-def _provider_refusal(path: tuple[str, ...], value: Any, *, known: bool) -> Refused | None:
+def _provider_refusal(path: tuple[str, ...], *, known: bool, is_key: bool) -> Refused | None:
     key = path[-1]
     if known and key not in _PROVIDER_KEYS:
         return Refused(path, "address, key and kind of the user's own providers are the user's choice")
-    if key in ("env_var", "api_key_file") or (key == "api_key" and not isinstance(value, str)):
+    if key in ("env_var", "api_key_file") or (key == "api_key" and not is_key):
         return Refused(path, "which of the user's secrets are read is the user's choice")
     return None
 

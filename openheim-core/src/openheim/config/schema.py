@@ -163,7 +163,9 @@ SCHEMA: dict[str, Any] = {
                     enum=["trim", "summarise"],
                     default="trim",
                 ),
-                "reserve_tokens": _count("Tokens of the window kept free for the reply; a share of it if left out."),
+                "reserve_tokens": _count(
+                    "Tokens of the window kept free for the reply; max_tokens, or a share, if left out."
+                ),
             },
         ),
         "sessions": _table(

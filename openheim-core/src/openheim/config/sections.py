@@ -13,11 +13,11 @@ from openheim.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ("read_section",)
+__all__ = ("managed_section", "read_section")
 
 
-def read_section(name: str, file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A section as the user, the environment and the managed policy make it; and what the policy alone makes of it.
+def read_section(name: str, file: Path) -> dict[str, Any]:
+    """A section as the user, the environment and the managed policy make it.
 
     Args:
         file: the user's config file.
@@ -30,8 +30,18 @@ def read_section(name: str, file: Path) -> tuple[dict[str, Any], dict[str, Any]]
         from openheim.config.environment import environment_layer
 
         layers.append(Layer("environment", {name: environment_layer(os.environ).values.get(name, {})}))
-    policies = [Layer("policy", _only(name, policy), policy) for policy, _required in policy_files()]
-    return merge_layers(layers + policies)[name], merge_layers(policies).get(name, {})
+    section: dict[str, Any] = merge_layers([*layers, *_policies(name)])[name]
+    return section
+
+
+def managed_section(name: str) -> dict[str, Any]:
+    """What the managed policy alone says in a section. Raises as :func:`read_section`."""
+    section: dict[str, Any] = merge_layers(_policies(name)).get(name, {})
+    return section
+
+
+def _policies(name: str) -> list[Layer]:
+    return [Layer("policy", _only(name, policy), policy) for policy, _required in policy_files()]
 
 
 def _only(name: str, file: Path) -> dict[str, Any]:

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
     from openheim.config.models import Config
 
-__all__ = ("KEY_VARIABLES", "Selection", "check_model", "provider_names", "resolve_entry", "select_provider")
+__all__ = (
+    "KEY_VARIABLES",
+    "Selection",
+    "check_model",
+    "default_provider",
+    "provider_names",
+    "resolve_entry",
+    "select_provider",
+)
 
 _DEMO_NOTICE = (
     "no provider is configured and no key was found, so the demo provider answers (it is no language model); "
@@ -64,11 +72,16 @@ def select_provider(
         return _checked(config, _existing(config, provider), model, env)
     if model is not None:
         return _by_model(config, model, env)
-    name, notice = _default_name(config, env)
+    name, notice = default_provider(config, env)
     return replace(_checked(config, name, None, env), notice=notice)
 
 
-def _default_name(config: Config, env: Mapping[str, str]) -> tuple[str, str]:
+def default_provider(config: Config, env: Mapping[str, str]) -> tuple[str, str]:
+    """The name of the provider that is used when none is named, and a notice for the user, or ``""``.
+
+    Raises:
+        ConfigError: the config names one that does not exist, or several and no default.
+    """
     if config.default_provider is not None:
         return _existing(config, config.default_provider, "default_provider names "), ""
     if len(config.providers) == 1:
@@ -97,7 +110,7 @@ def _by_model(config: Config, model: str, env: Mapping[str, str]) -> Selection:
         entry = config.providers[name]
         if model in entry.models or model == entry.default_model:
             return _checked(config, name, model, env)
-    name, notice = _default_name(config, env)
+    name, notice = default_provider(config, env)
     default = config.providers.get(name)
     if default is None or not default.models:
         return replace(_checked(config, name, model, env), notice=notice)

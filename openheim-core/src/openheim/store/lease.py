@@ -5,15 +5,15 @@ renews it from time to time. Whose process is gone has lost it, and so has a hol
 can look) after :data:`FOREIGN_SECS` without a renewal.
 
 Every change to the file is made under a lock that the kernel keeps (:mod:`openheim.store.locking`, on ``.guard`` in the
-same folder). Looking whether a lease is stale and replacing it is therefore one step, which only one contender makes,
-and there is nothing that a crash could leave behind. A protocol of links and renames alone cannot do that: between
-looking and renaming, a stale file can have become somebody's live lease. Where a file system has no locks, creating the
-file is still exclusive, and only two takers of the same stale lease could both win.
+same folder), and every file appears whole. Looking whether a lease is stale and replacing it is therefore one step,
+which only one contender makes, and a crash in the middle of it leaves nothing that is in anybody's way. A protocol of
+links and renames alone cannot do that: between looking and renaming, a stale file can have become somebody's live
+lease. Where a file system has no locks, creating the file is still exclusive, and only two takers of the same stale
+lease could both win.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
@@ -26,7 +26,7 @@ from openheim.errors import SessionBusyError, SessionLockedError, StorageError
 from openheim.store.locking import exclusive
 from openheim.store.meta import timestamp
 from openheim.store.process import ProcessName, liveness, this_process
-from openheim.store.writing import replace_whole
+from openheim.store.writing import create_whole, replace_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ _held: WeakValueDictionary[str, Lease] = WeakValueDictionary()
 class Lease:
     """The lease of one session; also a context manager that takes and gives it back.
 
-    All methods are quick (some 20 µs) and belong to one thread at a time.
+    All methods are quick (some 50 µs) and belong to one thread at a time.
 
     Args:
         path: the lock file. Its folder exists.
@@ -64,6 +64,8 @@ class Lease:
     def __init__(self, path: Path, session_id: str) -> None:
         self.path = path
         self.session_id = session_id
+        self._name = str(path)
+        self._guard = str(path.parent / ".guard")
         self._content: bytes | None = None
 
     @property
@@ -82,7 +84,7 @@ class Lease:
         if self._content is not None:
             self.refresh()
             return
-        key = str(self.path)
+        key = self._name
         with self._guarded() as guard:
             if _held.get(key) is not None:
                 raise SessionBusyError(
@@ -104,8 +106,8 @@ class Lease:
         if self._content is None:
             raise RuntimeError("the lease is not held")
         with self._guarded() as guard:
-            if _read(self.path) == self._content:
-                os.utime(self.path)
+            if _read(self._name) == self._content:
+                os.utime(self._name)
             else:
                 self._take(guard)
 
@@ -116,9 +118,9 @@ class Lease:
             return
         try:
             with self._guarded():
-                _held.pop(str(self.path), None)
-                if _read(self.path) == content:
-                    os.unlink(self.path)
+                _held.pop(self._name, None)
+                if _read(self._name) == content:
+                    os.unlink(self._name)
         except StorageError as err:
             # It falls to the next turn of this process, or to anybody once this process has ended.
             _log.warning("the lease of session %s could not be given back: %s", self.session_id, err)
@@ -134,10 +136,10 @@ class Lease:
 
     def _take(self, guard: int) -> None:
         content = _content()
-        found = _read(self.path)
+        found = _read(self._name)
         if found is None:
             try:
-                self._create(content)
+                create_whole(self.path, content, durable=False)
             except FileExistsError:
                 # Only where there are no locks.
                 raise self._locked(owner_of(self.path) or _UNKNOWN) from None
@@ -146,18 +148,6 @@ class Lease:
             self._check_stale(owner, guard)
             replace_whole(self.path, content)
         self._content = content
-
-    def _create(self, content: bytes) -> None:
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        written = 0
-        try:
-            written = os.write(descriptor, content)
-        finally:
-            os.close(descriptor)
-            if written < len(content):
-                os.unlink(self.path)
-        if written < len(content):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _check_stale(self, owner: ProcessName | None, guard: int) -> None:
         """Returns if the lease may be taken from its owner, and raises if not."""
@@ -181,7 +171,7 @@ class Lease:
         """Seconds since the file was written or renewed, by the clock of the disk that it is on."""
         os.utime(guard)
         # A time in the far future comes from a clock that was wrong; it must not lock the session until then.
-        return abs(os.fstat(guard).st_mtime - os.stat(self.path).st_mtime)
+        return abs(os.fstat(guard).st_mtime - os.stat(self._name).st_mtime)
 
     def _locked(self, owner: ProcessName) -> SessionLockedError:
         who = f"process {owner.pid} on {owner.host}" if owner.pid else "a process that has not said its name yet"
@@ -197,7 +187,7 @@ class Lease:
     def _guarded(self) -> Iterator[int]:
         """The right to change lock files of the folder; OS errors become ours."""
         try:
-            descriptor = os.open(self.path.parent / ".guard", os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = os.open(self._guard, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 with exclusive(descriptor):
                     yield descriptor
@@ -243,7 +233,7 @@ def _content() -> bytes:
     return json.dumps(named).encode("ascii")
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: Path | str) -> bytes | None:
     try:
         with open(path, "rb", buffering=0) as file:
             return file.read(_LIMIT)

@@ -41,15 +41,18 @@ def replace_whole(path: Path, data: bytes, *, durable: bool = False) -> None:
         raise _failure(path, err) from err
 
 
-def create_whole(path: Path, data: bytes) -> None:
-    """Writes a new file, which appears whole and is on the disk.
+def create_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Writes a new file, which appears whole.
+
+    Args:
+        durable: wait until it is on the disk, name and all.
 
     Raises:
         FileExistsError: there is such a file; it is untouched.
         StorageError: it cannot be written.
     """
     try:
-        name = _write_temporary(path, data, durable=True)
+        name = _write_temporary(path, data, durable=durable)
         try:
             _publish(name, path)
         except OSError:
@@ -59,7 +62,8 @@ def create_whole(path: Path, data: bytes) -> None:
         raise
     except OSError as err:
         raise _failure(path, err) from err
-    sync_folder(path.parent)
+    if durable:
+        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
@@ -79,7 +83,8 @@ def sync_folder(folder: Path) -> None:
 
 def _write_temporary(path: Path, data: bytes, *, durable: bool) -> str:
     # The name is unique, so that two writers of one file never share a temporary one.
-    name = os.path.join(path.parent, f".{path.name}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
+    folder, name = os.path.split(path)
+    name = f"{folder}{os.sep if folder else ''}.{name}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
     descriptor = os.open(name, _FLAGS, 0o600)
     try:
         rest = memoryview(data)

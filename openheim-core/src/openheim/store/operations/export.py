@@ -17,7 +17,7 @@ from openheim.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from openheim.messages import Block
     from openheim.store.history import HistoryStore
@@ -75,9 +75,9 @@ def export_markdown(store: HistoryStore, session_id: str, *, secrets: Sequence[s
     return text
 
 
-def markdown(meta: SessionMeta, messages: Sequence[Message]) -> str:
-    """A conversation as Markdown."""
-    parts = [f"# {_line(meta.title or 'Untitled session')}", _facts(meta)]
+def markdown(meta: SessionMeta, messages: Sequence[Message], *, more_facts: Mapping[str, str] | None = None) -> str:
+    """A conversation as Markdown; ``more_facts`` stand in the list at its beginning, behind those of the metadata."""
+    parts = [f"# {_line(meta.title or 'Untitled session')}", _facts(meta, more_facts or {})]
     speaker = ""
     for message in messages:
         heading = _SPEAKERS.get(message.role, "")
@@ -88,13 +88,14 @@ def markdown(meta: SessionMeta, messages: Sequence[Message]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _facts(meta: SessionMeta) -> str:
-    facts = {
+def _facts(meta: SessionMeta, more: Mapping[str, str]) -> str:
+    facts: dict[str, str | None] = {
         "Session": meta.id,
         "Created": meta.created_at,
         "Updated": meta.updated_at,
         "Model": " / ".join(filter(None, (meta.provider, meta.model))),
         "Directory": meta.cwd,
+        **more,
     }
     return "\n".join(f"- {name}: {_line(value)}" for name, value in facts.items() if value)
 
