@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openheim.plugins.host import PluginHost
     from openheim.runtime import Runtime
 
-__all__ = ("make_host", "make_runtime", "read_settings")
+__all__ = ("make_host", "make_runtime", "note", "read_settings")
 
 
 def read_settings(flags: Mapping[str, Any] | None = None) -> LoadedConfig:
@@ -49,11 +49,12 @@ def make_runtime(flags: Mapping[str, Any] | None = None) -> Runtime:
 
     chosen = options.current()
     return Runtime.from_config(
-        chosen.config, settings=flags, safe_mode=chosen.safe_mode, debug=chosen.debug, report=_report
+        chosen.config, settings=flags, safe_mode=chosen.safe_mode, debug=chosen.debug, report=note
     )
 
 
-def _report(line: str) -> None:
+def note(line: str) -> None:
+    """Says on stderr what a person should know."""
     print(one_line(line if line.startswith("warning: ") else f"note: {line}"), file=sys.stderr)
 
 
