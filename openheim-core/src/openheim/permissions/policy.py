@@ -1,8 +1,8 @@
 """One decision per tool call, from rules, mode and gate.
 
-In this order: a deny rule denies; plan mode denies what is not read-only; ``bypassPermissions`` allows; the gate allows,
-denies, or would ask. What it would ask about is allowed by an allow rule, or for edits by ``acceptEdits``; ``dontAsk``
-denies the rest, and else a person is asked, or, where nobody can be asked, the call is allowed.
+In this order: a deny rule denies; plan mode denies what is not read-only; ``bypassPermissions`` allows; the gate
+allows, denies, or would ask. What it would ask about is allowed by an allow rule, or for edits by ``acceptEdits``;
+``dontAsk`` denies the rest, and else a person is asked, or, where nobody can be asked, the call is allowed.
 """
 
 from __future__ import annotations
