@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from openheim.tools import Tool, ToolsContext
     from openheim.transports import Transport
 
-__all__ = ("hookimpl", "hookspec")
+__all__ = (
+    "hookimpl",
+    "hookspec",
+    "openheim_commands",
+    "openheim_create_embedder",
+    "openheim_create_gate",
+    "openheim_create_provider",
+    "openheim_create_transport",
+    "openheim_observe",
+    "openheim_tools",
+)
 
 hookspec = pluggy.HookspecMarker("openheim")
 hookimpl = pluggy.HookimplMarker("openheim")
