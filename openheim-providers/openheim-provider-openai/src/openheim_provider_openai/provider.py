@@ -79,7 +79,7 @@ class OpenAIProvider:
         self._stream_options = True
         self._may_drop_stream_options = True
         if options is not None:
-            if base.startswith("http:") and (secret := credential_headers(options.extra_headers)):
+            if base.lower().startswith("http:") and (secret := credential_headers(options.extra_headers)):
                 raise ConfigError(
                     f"provider {settings.name!r} would send {', '.join(secret)} over plain http, in clear",
                     hint=f"use an https address, or take them out of extra_headers in {where} for a local server",
