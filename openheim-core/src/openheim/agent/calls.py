@@ -227,8 +227,8 @@ def _display(result: ToolResult) -> dict[str, Any] | None:
     """What surfaces are shown: only what is JSON, and not too much of it."""
     if result.display is None:
         return None
-    display = dict(result.display)
     try:
+        display = dict(result.display)
         size = len(json.dumps(display, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as err:
         _log.warning("a tool's display is left out, since it is no JSON: %s", err)
