@@ -12,8 +12,6 @@ import pytest
 
 from tests.cli.command import LIMIT, Command
 from tests.plugins.distributions import make_distribution
-from tests.support.openai_server import OpenAIServer
-from tests.support.openai_wire import text
 
 
 def test_version(openheim: Command) -> None:
@@ -94,6 +92,34 @@ def test_init_writes_once_and_never_overwrites(openheim: Command) -> None:
     assert config.read_text() == "# mine\n"
 
 
+@pytest.mark.parametrize("way", ["config", "environment"])
+def test_init_writes_the_identity_where_sessions_read_it(openheim: Command, tmp_path: Path, way: str) -> None:
+    data = tmp_path / "data"
+    environment = {"OPENHEIM_DATA_DIR": str(data)} if way == "environment" else {}
+    if way == "config":
+        openheim.configure(f'data_dir = "{data}"\n')
+    assert f"wrote {data / 'system.md'}" in openheim("init", env=environment).out.splitlines()
+    assert not (openheim.home / "system.md").exists()
+    (data / "system.md").write_bytes(b"\xff")
+    ended = openheim("run", "--provider", "demo", "hello", env=environment)
+    assert f"{data / 'system.md'} is not UTF-8" in ended.error
+
+
+def test_init_beside_a_config_that_cannot_be_read(openheim: Command) -> None:
+    openheim.configure("[broken\n")
+    ended = openheim("init")
+    assert ended.code == 2
+    assert "config.toml, line 1: not valid TOML" in ended.error
+    assert (openheim.home / "config.toml").read_text() == "[broken\n"
+
+
+def test_init_says_what_comes_next(openheim: Command) -> None:
+    assert "next: set ANTHROPIC_API_KEY or OPENAI_API_KEY or GEMINI_API_KEY" in openheim("init").out
+    assert "next: openheim run" in openheim("init", env={"GEMINI_API_KEY": "k"}).out
+    assert "next: set OPENAI_API_KEY," in openheim("init", "--provider", "openai", env={"GEMINI_API_KEY": "k"}).out
+    assert "next: openheim run" in openheim("init", "--provider", "local").out
+
+
 @pytest.mark.parametrize("provider", [None, "openai", "anthropic", "gemini", "local", "demo"])
 def test_what_init_writes_is_a_config_without_warnings(openheim: Command, provider: str | None) -> None:
     assert openheim("init", *(("--provider", provider) if provider else ())).code == 0
@@ -150,7 +176,63 @@ def test_tools_call_is_under_the_permissions_of_the_settings(openheim: Command) 
     assert not (openheim.folder / "a").exists()
 
 
-# --- models, doctor ---
+# --- settings that cannot be used ---
+
+
+@pytest.mark.parametrize("arguments", [["--provider", "demo", "--model", "nosuch"], ["--model", "nosuch"]])
+def test_a_model_that_the_provider_does_not_have(openheim: Command, arguments: list[str]) -> None:
+    ended = openheim("run", *arguments, "hello")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.error == "error: unknown model 'nosuch' of provider 'demo' (there are: demo)"
+    assert openheim.history() == []
+
+
+@pytest.mark.parametrize(
+    ("config", "complaint"),
+    [
+        ('[providers.x]\napi_base = "https://:8080/v1"\n', "line 2: api_base of provider 'x' names no host"),
+        ('[providers.x]\napi_base = "http://[::1"\n', "line 2: api_base of provider 'x' is not of the form"),
+        ('[providers.x]\napi_base = "https://h"\napi_key = "k\u00e9y"\n', "cannot be sent in a header"),
+        ('[providers.x]\napi_base = "https://h"\napi_key_file = "~nosuchuser/k"\n', "line 3: api_key_file"),
+        ('data_dir = "~nosuchuser/x"\n', "line 1: data_dir: no home folder is known for ~nosuchuser"),
+        ("a = " + "[" * 5000 + "]" * 5000 + "\n", "tables and arrays are nested more than"),
+        ('[permissions]\ndeny = [\n  "edit_file(src",\n]\n', "line 2: permissions.deny[0]: cannot read the rule"),
+        ('[providers.x]\nkind = "demo"\nflavour = "mint"\n', "line 3: [providers.x] flavour"),
+        ("[tools.fs]\n\ndepht = 3\n", "line 3: [tools.fs] depht"),
+        ("[gates.ask]\nmode = 3\n", "line 2: [gates.ask] mode"),
+    ],
+)
+def test_settings_that_cannot_be_used_end_a_run_before_it_begins(
+    openheim: Command, config: str, complaint: str
+) -> None:
+    openheim.configure(config)
+    ended = openheim("run", "hello")
+    assert (ended.code, ended.out) == (2, "")
+    assert str(openheim.home / "config.toml") in ended.error
+    assert complaint in ended.error
+    assert openheim.history() == []
+
+
+def test_plugins_list_of_a_file_beyond_all_measure(openheim: Command) -> None:
+    openheim.configure("a = " + "[" * 5000 + "]" * 5000 + "\n")
+    ended = openheim("plugins", "list")
+    assert ended.code == 0
+    assert "providers" in ended.out
+    (warning,) = ended.err.splitlines()
+    assert warning.startswith(f"warning: {openheim.home / 'config.toml'}: tables and arrays are nested")
+    assert "nested more than" in openheim("plugins", "disable", "gates.deny").error
+
+
+def test_a_relative_work_dir_counts_from_the_start_directory(openheim: Command) -> None:
+    (openheim.folder / "inner").mkdir()
+    (openheim.folder / "inner" / "a.txt").write_text("inner")
+    (openheim.folder / "b.txt").write_text("outer")
+    openheim.configure('work_dir = "."\n')
+    ended = openheim("tools", "call", "read_file", '{"path": "../b.txt"}', "--cwd", "inner")
+    assert (ended.code, ended.out) == (0, "outer\n")
+
+
+# --- models ---
 
 
 def test_models(openheim: Command) -> None:
@@ -176,29 +258,6 @@ def test_models_takes_a_default_from_the_plugin(openheim: Command) -> None:
         "providers": {"openai": {"default_model": "gpt-4o", "models": []}},
     }
     assert "sk-canary" not in ended.out + ended.err
-
-
-def test_doctor_finds_what_works(openheim: Command) -> None:
-    with OpenAIServer([text("never")]) as server:
-        openheim.use(server)
-        ended = openheim("doctor", "--json", env={"OPENAI_API_KEY": "sk-canary"})
-    found = {finding["subject"]: finding for finding in ended.json}
-    assert ended.code == 0, ended.out
-    assert found["keys in the environment"]["detail"] == "OPENAI_API_KEY"
-    assert "reached (HTTP 200" in found["provider test"]["detail"]
-    assert "sk-canary" not in ended.out + ended.err
-
-
-def test_doctor_finds_what_does_not(openheim: Command) -> None:
-    openheim.configure(
-        'max_iteration = 3\n[providers.a]\napi_base = "http://127.0.0.1:9"\n[providers.b]\napi_base = "ftp://b"\n'
-    )
-    ended = openheim("doctor", "--json")
-    problems = {finding["subject"] for finding in ended.json if finding["status"] == "problem"}
-    assert ended.code == 1
-    assert problems == {"config", "default provider", "provider a", "provider b"}
-    openheim.configure("[broken\n")
-    assert openheim("doctor").code == 1
 
 
 # --- commands of plugins ---
@@ -242,6 +301,37 @@ class Plugin:
 
 plugin = Plugin()
 """
+
+
+SETTINGS_OF_TRANSPORT = """
+from pydantic import BaseModel
+
+class Settings(BaseModel):
+    port: int
+"""
+
+
+def test_wrong_settings_of_a_transport_name_file_and_line(openheim: Command, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    text = TRANSPORT.replace(
+        "plugin = Plugin()", f"{SETTINGS_OF_TRANSPORT}\nplugin = Plugin()\nplugin.Settings = Settings"
+    )
+    make_distribution(site, "acme-once", "1", {"openheim.transports": ["once = acme_once:plugin"]}, {"acme_once": text})
+    file = openheim.home / "config.toml"
+    for config, complaint in (
+        (
+            '[transports.once]\nport = "many"\nprot = 3\n',
+            f"{file}, line 3: [transports.once] prot: unknown key; line 2: port: ",
+        ),
+        ("\n[transports.once]\n", f"{file}, line 2: [transports.once] port: must be set"),
+    ):
+        openheim.configure(config)
+        ended = openheim("once", "hi", env={"PYTHONPATH": str(site)})
+        assert ended.code == 2
+        assert complaint in ended.error
+    openheim.configure("")
+    ended = openheim("once", "hi", env={"PYTHONPATH": str(site), "OPENHEIM_TRANSPORTS__ONCE__PORT": "many"})
+    assert "error: OPENHEIM_TRANSPORTS__ONCE__PORT: [transports.once] port: " in ended.error
 
 
 def test_plugins_may_add_commands_and_transports(openheim: Command, tmp_path: Path) -> None:

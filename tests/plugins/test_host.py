@@ -24,8 +24,9 @@ from openheim.events import Notice
 from openheim.plugins.catalogue import Catalogue
 from openheim.plugins.host import PluginHost
 from openheim.plugins.policy import PluginPolicy
+from openheim.tools import FunctionTool
 from tests.plugins.distributions import make_distribution
-from tests.plugins.hosts import host_over
+from tests.plugins.hosts import context, host_over
 
 SETTINGS = ProviderSettings(name="mine", kind="own")
 HTTP: Any = object()
@@ -147,6 +148,10 @@ def _wrapper(event: Any) -> Any:
     yield
 
 
+def _old_wrapper(kind: str) -> Any:
+    yield
+
+
 class _MeantAsObject:
     @hookimpl
     def openheim_create_provider(self, kind: str) -> Any: ...
@@ -163,6 +168,10 @@ class _MeantAsObject:
         (module_with(openheim_make_provider=hookimpl(_misnamed)), "did you mean openheim_create_provider?"),
         (module_with(openheim_observe=hookimpl(_observe)), "it does not implement openheim_create_provider"),
         (module_with(openheim_observe=hookimpl(wrapper=True)(_wrapper)), "openheim_observe cannot be wrapped"),
+        (
+            module_with(openheim_create_provider=hookimpl(hookwrapper=True)(_old_wrapper)),
+            "openheim_create_provider is marked with hookwrapper=True, pluggy's old form; use wrapper=True",
+        ),
         (_MeantAsObject, "_MeantAsObject is a class"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -228,6 +237,215 @@ def test_general_plugins_wrap_and_others_do_not() -> None:
     provider: Any = host.create_provider("own", SETTINGS, HTTP)
     assert provider.wrapped
     assert (general.seen, foreign.seen) == (["own"], [])
+
+
+# Wrappers that fail
+
+
+class _Failing:
+    """A wrapper that does what it was told, before its yield and after."""
+
+    def __init__(self, before: Any = None, after: Any = None) -> None:
+        self.before = before or (lambda: None)
+        self.after = after or (lambda outcome: outcome)
+        self.calls = 0
+
+    @hookimpl(wrapper=True)
+    def openheim_create_provider(self, kind: str) -> Any:
+        self.calls += 1
+        self.before()
+        outcome = yield
+        return self.after(outcome)
+
+    @hookimpl(wrapper=True)
+    def openheim_tools(self) -> Any:
+        self.calls += 1
+        self.before()
+        outcome = yield
+        return self.after(outcome)
+
+
+class _Early:
+    @hookimpl(wrapper=True)
+    def openheim_create_provider(self) -> Any:
+        if self:
+            return None
+        yield
+
+
+class _YieldsTwice:
+    @hookimpl(wrapper=True)
+    def openheim_create_provider(self) -> Any:
+        provider = yield
+        yield
+        return provider
+
+
+def raising(err: BaseException) -> Any:
+    def fail(*_outcome: Any) -> Any:
+        raise err
+
+    return fail
+
+
+async def a_coroutine() -> None: ...
+
+
+WRONG: dict[str, tuple[Any, str]] = {
+    "raises before": (lambda: _Failing(before=raising(ValueError("oops"))), "ValueError: oops"),
+    "raises after": (lambda: _Failing(after=raising(ValueError("oops"))), "ValueError: oops"),
+    "exits": (lambda: _Failing(after=raising(SystemExit(3))), "SystemExit: 3"),
+    "forgets to return": (lambda: _Failing(after=lambda outcome: None), "it returned None"),
+    "returns something else": (
+        lambda: _Failing(after=lambda outcome: "text"),
+        "it returned str, which has no generate",
+    ),
+    "returns a coroutine": (lambda: _Failing(after=lambda outcome: a_coroutine()), "it returned a coroutine"),
+    "does not yield": (_Early, "it returned before its yield"),
+    "yields twice": (_YieldsTwice, "it yields more than once"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrapper_that_fails_is_named_and_set_aside(name: str) -> None:
+    make, reason = WRONG[name]
+    lines: list[str] = []
+    host = PluginHost(PluginPolicy(), report=lines.append, catalogue=Catalogue())
+    outer, faulty, innermost = _Wrapping(), make(), _Wrapping()
+    host.register(innermost, kind="plugins", name="a", distribution="one")
+    host.register(faulty, kind="plugins", name="b", distribution="faulty")
+    host.register(outer, kind="plugins", name="c", distribution="other")
+    host.register(ProviderPlugin(), kind="providers", name="own", distribution="acme")
+    for count in (1, 2):
+        provider: Any = host.create_provider("own", SETTINGS, HTTP)
+        assert (provider.kind, provider.wrapped) == ("own", True)
+        assert outer.seen == innermost.seen == ["own"] * count
+        assert getattr(faulty, "calls", 1) == 1
+    (line,) = lines
+    assert line.startswith("Plugin plugins:b (faulty) could not wrap openheim_create_provider: ")
+    assert reason in line
+    assert {row.candidate.label: row.status for row in host.rows()} == {
+        "plugins:a": "loaded",
+        "plugins:b": "error",
+        "plugins:c": "loaded",
+        "providers:own": "loaded",
+    }
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_under_a_strict_policy_it_ends_the_call(name: str) -> None:
+    make, reason = WRONG[name]
+    host = empty_host(PluginPolicy(strict=True))
+    host.register(_Wrapping(), kind="plugins", name="a")
+    host.register(make(), kind="plugins", name="b", distribution="faulty")
+    host.register(ProviderPlugin(), kind="providers", name="own")
+    with pytest.raises(PluginLoadError) as caught:
+        host.create_provider("own", SETTINGS, HTTP)
+    assert caught.value.message.startswith("Plugin plugins:b (faulty) could not wrap openheim_create_provider: ")
+    assert reason in caught.value.message
+
+
+def test_a_wrapper_of_toolsets_that_fails_costs_no_tools(tmp_path: Path) -> None:
+    lines: list[str] = []
+    host = PluginHost(PluginPolicy(), report=lines.append, catalogue=Catalogue())
+    faulty = _Failing(after=lambda tools: None)
+    host.register(faulty, kind="plugins", name="b", distribution="faulty")
+    for name in ("one", "two"):
+        host.register(_Toolset(FunctionTool(a_tool, name=name)), kind="tools", name=name)
+    assert [offer.name for offer in host.tools(context(tmp_path))] == ["one", "two"]
+    assert faulty.calls == 1
+    (line,) = lines
+    assert line.startswith("Plugin plugins:b (faulty) could not wrap openheim_tools: it returned NoneType")
+
+
+async def a_tool() -> str:
+    return "done"
+
+
+class _Toolset:
+    def __init__(self, *tools: Any) -> None:
+        self.tools = tools
+
+    @hookimpl
+    def openheim_tools(self) -> Any:
+        return self.tools
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [(None, "it returned None"), ("text", "it returned str"), (ValueError("bad hook"), "ValueError: bad hook")],
+)
+def test_what_a_wrapper_only_passes_on_is_not_its_fault(result: Any, reason: str) -> None:
+    lines: list[str] = []
+    host = PluginHost(PluginPolicy(), report=lines.append, catalogue=Catalogue())
+    host.register(_Failing(after=lambda outcome: outcome), kind="plugins", name="b", distribution="innocent")
+    host.register(Returning(result), kind="providers", name="own", distribution="acme")
+    with pytest.raises(PluginLoadError) as caught:
+        host.create_provider("own", SETTINGS, HTTP)
+    assert caught.value.message.startswith("Plugin providers:own (acme) could not run openheim_create_provider: ")
+    assert reason in caught.value.message
+    assert lines == []
+
+
+class _Rescuing:
+    """A wrapper that puts a provider, or another error, in the place of an error."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    @hookimpl(wrapper=True)
+    def openheim_create_provider(self) -> Any:
+        try:
+            return (yield)
+        except ValueError as err:
+            if isinstance(self.answer, BaseException):
+                raise self.answer from err
+            return self.answer
+
+
+def test_a_wrapper_may_answer_for_what_failed() -> None:
+    host = empty_host()
+    host.register(_Rescuing(Provider("spare")), kind="plugins", name="b")
+    host.register(Returning(ValueError("bad hook")), kind="providers", name="own")
+    provider: Any = host.create_provider("own", SETTINGS, HTTP)
+    assert provider.kind == "spare"
+
+
+def test_a_wrapper_may_put_an_error_into_other_words() -> None:
+    host = empty_host()
+    host.register(_Rescuing(LookupError("in other words")), kind="plugins", name="b")
+    host.register(Returning(ValueError("bad hook")), kind="providers", name="own", distribution="acme")
+    with pytest.raises(PluginLoadError, match=r"providers:own \(acme\) .* LookupError: in other words"):
+        host.create_provider("own", SETTINGS, HTTP)
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_a_wrapper_may_refuse_with_an_error_of_ours(place: str) -> None:
+    host = empty_host()
+    host.register(_Failing(**{place: raising(AuthError("not here"))}), kind="plugins", name="b")
+    host.register(ProviderPlugin(), kind="providers", name="own")
+    for _ in range(2):
+        with pytest.raises(AuthError, match="not here"):
+            host.create_provider("own", SETTINGS, HTTP)
+
+
+def test_an_interrupt_reaches_the_wrappers_and_is_nobodys_fault() -> None:
+    cleaned: list[str] = []
+
+    class Cleaning:
+        @hookimpl(wrapper=True)
+        def openheim_create_provider(self) -> Any:
+            try:
+                return (yield)
+            finally:
+                cleaned.append("up")
+
+    host = empty_host()
+    host.register(Cleaning(), kind="plugins", name="b")
+    host.register(Returning(KeyboardInterrupt()), kind="providers", name="own")
+    with pytest.raises(KeyboardInterrupt):
+        host.create_provider("own", SETTINGS, HTTP)
+    assert cleaned == ["up"]
 
 
 CREATORS: dict[str, Any] = {

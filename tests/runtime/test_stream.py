@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from openheim.events import Event, Notice, TextDelta, ThinkingDelta, WatcherDropped
+from openheim.events import Event, Notice, TextDelta, ThinkingDelta, ToolCallDelta, WatcherDropped
 from openheim.runtime.stream import JOINED_CHARACTERS, EventStream
 
 pytestmark = pytest.mark.anyio
@@ -93,6 +93,72 @@ async def test_joined_deltas_have_a_bound_and_lose_nothing() -> None:
     held = [event for event in subscription.pending() if isinstance(event, TextDelta)]
     assert max(len(event.text) for event in held) < JOINED_CHARACTERS + 5
     assert "".join(event.text for event in held) == "".join(f"{number:05}" for number in range(5000))
+
+
+def shown(event: Event) -> tuple[object, ...]:
+    assert isinstance(event, ToolCallDelta)
+    return event.index, event.name, event.arguments, event.seq
+
+
+async def test_pieces_of_calls_are_joined_by_call() -> None:
+    stream = EventStream(0)
+    subscription = stream.subscribe()
+    for index, name, arguments in (
+        (0, "f", ""),
+        (0, "f", "a"),
+        (1, "g", "x"),
+        (0, "", "b"),
+        (1, "g", "y"),
+        (1, "g", "z"),
+    ):
+        stream.publish(ToolCallDelta(index, name, arguments))
+    assert [shown(event) for event in subscription.pending()] == [(0, "f", "ab", 4), (1, "g", "xyz", 6)]
+
+
+async def test_pieces_of_calls_are_not_joined_across_anything_else() -> None:
+    stream = EventStream(0)
+    subscription = stream.subscribe()
+    between: list[Event] = [TextDelta("t"), notice("n"), ThinkingDelta("h")]
+    for event in between:
+        stream.publish(ToolCallDelta(0, "f", "a"))
+        stream.publish(event)
+    stream.publish(ToolCallDelta(0, "f", "a"))
+    held = subscription.pending()
+    assert [event.type for event in held if event not in between] == ["tool_call_delta"] * 4
+    assert [event.seq for event in held] == [1, 2, 3, 4, 5, 6, 7]
+
+
+async def test_a_joined_piece_is_the_watchers_own() -> None:
+    stream = EventStream(0)
+    seen: list[Event] = []
+    stream.attach(seen.append)
+    stream.subscribe()
+    stream.publish(ToolCallDelta(0, "f", "a"))
+    stream.publish(ToolCallDelta(0, "f", "b"))
+    assert [shown(event) for event in seen] == [(0, "f", "a", 1), (0, "f", "b", 2)]
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+async def test_long_arguments_do_not_drop_a_slow_watcher(calls: int) -> None:
+    stream = EventStream(0)
+    subscription = stream.subscribe(capacity=64)
+    for number in range(20_000):
+        stream.publish(ToolCallDelta(number % calls, f"f{number % calls}", f"{number:05}"))
+    held = [event for event in subscription.pending() if isinstance(event, ToolCallDelta)]
+    assert max(len(event.arguments) for event in held) < JOINED_CHARACTERS + 5
+    assert [event.seq for event in held] == sorted(event.seq for event in held)
+    for index in range(calls):
+        written = "".join(event.arguments for event in held if event.index == index)
+        assert written == "".join(f"{number:05}" for number in range(index, 20_000, calls))
+        assert {event.name for event in held if event.index == index} == {f"f{index}"}
+
+
+async def test_more_calls_at_a_time_than_are_joined_still_have_a_bound() -> None:
+    stream = EventStream(0)
+    subscription = stream.subscribe(capacity=100)
+    for number in range(200):
+        stream.publish(ToolCallDelta(number, "f", "a"))
+    assert [event.type for event in subscription.pending()][-1] == "watcher_dropped"
 
 
 async def test_a_watcher_that_falls_behind_is_dropped_with_a_marker() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,30 @@ def test_unknown_blocks_and_keys_are_kept() -> None:
     again = message_to_stored(message)
     assert again["content"] == stored["content"]
     assert again["colour"] == "blue"
+
+
+def test_numbers_that_json_does_not_have_are_read_as_null_and_never_written(store: HistoryStore) -> None:
+    odd = '{"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "new", "size": NaN}], "score": 1e999}'
+    store.log_path(ID).write_text(odd + "\n")
+    store.meta_path(ID).write_text(f'{{"meta": {{"id": "{ID}", "score": [Infinity], "title": "t"}}}}')
+    loaded = store.load(ID)
+    assert loaded.warnings == []
+    (message,) = loaded.messages
+    assert message.content == (TextBlock("hi"), UnknownBlock({"type": "new", "size": None}))
+    assert (message.extra, loaded.meta.extra) == ({"score": None}, {"score": [None]})
+    store.log(ID).append(message)
+    store.write_meta(loaded.meta)
+    line = store.log_path(ID).read_text().splitlines()[-1]
+    assert json.loads(line, parse_constant=pytest.fail)["score"] is None
+    assert json.loads(store.meta_path(ID).read_text(), parse_constant=pytest.fail)["meta"]["score"] == [None]
+
+
+@pytest.mark.parametrize("odd", [float("nan"), {1}, b"x"])
+def test_a_message_with_something_that_json_does_not_have_is_stored_all_the_same(store: HistoryStore, odd: Any) -> None:
+    store.log(ID).append(Message("assistant", (TextBlock("kept"),), opaque={"item": [odd], "id": "a"}))
+    (line,) = store.log_path(ID).read_text().splitlines()
+    assert json.loads(line, parse_constant=pytest.fail)["opaque"]["id"] == "a"
+    assert store.load(ID).messages[0].text == "kept"
 
 
 def test_the_oldest_form_of_a_message_is_read() -> None:

@@ -16,12 +16,28 @@ if TYPE_CHECKING:
     from openheim.files import Files
     from openheim.messages import ImageBlock, TextBlock
 
-__all__ = ("FunctionTool", "Replay", "Tool", "ToolKind", "ToolResult", "ToolsContext", "Turn", "tool", "tool_target")
+__all__ = (
+    "PATH_KINDS",
+    "WRITING_KINDS",
+    "FunctionTool",
+    "Replay",
+    "Tool",
+    "ToolKind",
+    "ToolResult",
+    "ToolsContext",
+    "Turn",
+    "tool",
+    "tool_target",
+)
 
 #: What a call does, for surfaces and rules; the values of the Agent Client Protocol's tool kinds.
 ToolKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
 ]
+
+#: Kinds whose calls change what is at a path, and all kinds whose target is a path.
+WRITING_KINDS: frozenset[ToolKind] = frozenset(("edit", "delete", "move"))
+PATH_KINDS: frozenset[ToolKind] = WRITING_KINDS | frozenset(("read", "search"))
 
 #: What to do with a call whose outcome a crash left unknown: run it again, never, or ask.
 Replay: TypeAlias = Literal["safe", "never", "ask"]

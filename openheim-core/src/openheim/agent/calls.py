@@ -23,7 +23,7 @@ from openheim.errors import ToolError, unwrapped
 from openheim.events import ToolCallRequested, ToolResultReady, ToolUpdate
 from openheim.gates import ToolCall
 from openheim.messages import ImageBlock, TextBlock, ToolResultBlock
-from openheim.tools import ToolResult, tool_target
+from openheim.tools import PATH_KINDS, ToolResult, tool_target
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -36,11 +36,9 @@ if TYPE_CHECKING:
     from openheim.messages import ToolUseBlock
     from openheim.tools import Tool
 
-__all__ = ("CallContext", "CallRun", "run_calls")
+__all__ = ("CallContext", "CallRun", "announce_calls", "prepare_calls", "run_calls", "settle")
 
 _log = logging.getLogger(__name__)
-
-_PATH_KINDS = frozenset(("read", "edit", "delete", "move", "search"))
 
 #: Base64 characters of one image, and characters of JSON of one display, beyond which they are left out of a result.
 MAX_IMAGE_CHARACTERS = 16 * 1024 * 1024
@@ -154,7 +152,7 @@ async def _find_targets(runs: Sequence[CallRun], context: CallContext) -> None:
             continue
         kind = kind_of(run.tool)
         turn = _turn(run, context)
-        if kind in _PATH_KINDS:
+        if kind in PATH_KINDS:
             # Finding where a path leads asks the file system, which may be slow.
             run.target = await anyio.to_thread.run_sync(tool_target, run.tool, run.arguments, turn)
         else:
@@ -229,8 +227,8 @@ def _display(result: ToolResult) -> dict[str, Any] | None:
     """What surfaces are shown: only what is JSON, and not too much of it."""
     if result.display is None:
         return None
-    display = dict(result.display)
     try:
+        display = dict(result.display)
         size = len(json.dumps(display, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as err:
         _log.warning("a tool's display is left out, since it is no JSON: %s", err)

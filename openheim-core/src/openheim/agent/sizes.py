@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openheim._jsontext import dump_text
+from openheim.jsontext import dump_text
 from openheim.messages import (
     ImageBlock,
     RedactedThinkingBlock,

@@ -128,7 +128,7 @@ class CallTurn:
         return self._environment.result_limit_bytes
 
     def progress(self, text: str) -> None:
-        self._publish(ToolUpdate(self._call_id, progress=text))
+        self._publish(ToolUpdate(self._call_id, progress=str(text)))
 
     async def ask(self, question: str) -> bool:
         return await self._ask(question)

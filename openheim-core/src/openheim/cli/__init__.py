@@ -11,7 +11,7 @@ import os
 import sys
 from typing import NoReturn
 
-__all__ = ("main",)
+__all__ = ("Terminated", "main")
 
 
 class Terminated(KeyboardInterrupt):

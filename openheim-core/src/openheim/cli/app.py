@@ -11,7 +11,7 @@ from openheim.cli.lean import TableGroup
 from openheim.cli.options import take_global_options
 from openheim.errors import UsageError
 
-__all__ = ("COMMANDS", "run_command")
+__all__ = ("COMMANDS", "RootGroup", "run_command")
 
 COMMANDS = {
     "run": ("openheim.cli.run", "Answer one prompt and exit."),

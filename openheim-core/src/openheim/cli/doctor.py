@@ -5,35 +5,28 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from openheim.cli import options
+from openheim.cli.findings import Finding
 from openheim.cli.lean import LeanCommand
 from openheim.cli.tables import print_json, print_table
-from openheim.errors import OpenheimError
+from openheim.errors import ConfigError, OpenheimError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from openheim.config.load import LoadedConfig
+    from openheim.plugins.host import PluginHost
+    from openheim.runtime import Runtime
 
 __all__ = ("app",)
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-#: Seconds that reaching a provider may take.
-REACH_TIMEOUT_SECS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """``status`` is ``ok``, ``note`` (fine, but worth knowing) or ``problem``."""
-
-    subject: str
-    status: Literal["ok", "note", "problem"]
-    detail: str
 
 
 @app.command(cls=LeanCommand)
@@ -43,7 +36,7 @@ def doctor(
 ) -> int:
     """Check versions, settings, plugins, keys and providers. Exits with 1 if something is wrong.
 
-    Keys are never shown, only whether they are there.
+    Providers are asked for their models, with their keys. Keys are never shown, only whether they are there.
     """
     findings = list(_examine(offline))
     if as_json:
@@ -58,11 +51,10 @@ def _examine(offline: bool) -> Iterator[Finding]:
 
     yield Finding("openheim", "ok", __version__)
     yield Finding("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    # What plugins report while they are tried; each line is a finding too.
+    reported: list[str] = []
     try:
-        from openheim.cli import options
-        from openheim.config.load import load_config
-
-        loaded = load_config(options.current().config)
+        loaded, runtime = _runtime(reported)
     except OpenheimError as err:
         yield Finding("config", "problem", str(err))
         return
@@ -72,35 +64,98 @@ def _examine(offline: bool) -> Iterator[Finding]:
     )
     for text in loaded.warnings:
         yield Finding("config", "problem", text)
-    yield _data_folder(loaded)
-    yield from _plugins(loaded)
+    yield _data_folder(runtime)
+    yield from _plugins(runtime.host)
+    yield from _tools(runtime)
+    yield from _gates(runtime)
+    yield from _transports(runtime)
     yield from _keys()
-    yield from _providers(loaded, offline)
+    yield from _providers(runtime, offline)
+    for line in reported:
+        yield Finding("plugins", "problem", line)
     yield from _sandbox()
 
 
-def _data_folder(loaded: LoadedConfig) -> Finding:
-    from openheim.store import HistoryStore
+def _runtime(reported: list[str]) -> tuple[LoadedConfig, Runtime]:
+    from openheim.config.load import load_config
+    from openheim.plugins.host import PluginHost
+    from openheim.plugins.policy import policy_from
+    from openheim.runtime import Runtime
 
+    chosen = options.current()
+    loaded = load_config(chosen.config)
+    policy = policy_from(loaded.config.plugins, os.environ, safe_mode=chosen.safe_mode)
+    host = PluginHost(policy, report=reported.append, debug=chosen.debug)
+    return loaded, Runtime(loaded, host, report=reported.append)
+
+
+def _data_folder(runtime: Runtime) -> Finding:
     try:
-        HistoryStore(loaded.data_dir / "history").prepare()
+        runtime.store.prepare()
+        runtime.identity()
     except OpenheimError as err:
         return Finding("data folder", "problem", str(err))
-    return Finding("data folder", "ok", str(loaded.data_dir))
+    return Finding("data folder", "ok", str(runtime.loaded.data_dir))
 
 
-def _plugins(loaded: LoadedConfig) -> Iterator[Finding]:
-    from openheim.cli.starting import make_host
-
-    rows = make_host(loaded).rows()
+def _plugins(host: PluginHost) -> Iterator[Finding]:
+    rows = host.rows()
     for row in rows:
         origin = f"{row.candidate.origin}"
         bad = row.status in ("error", "conflict", "incompatible")
         detail = f"{origin}: {row.status}{f' ({row.note})' if row.note else ''}"
         yield Finding(f"plugin {row.candidate.kind}.{row.candidate.name}", "problem" if bad else "ok", detail)
+    for line in host.catalogue.problems:
+        yield Finding("plugins", "problem", line)
+    for line in host.policy.unmatched(host.catalogue):
+        yield Finding("plugins", "note", line)
     for kind, advice in (("providers", "openheim-provider-openai"), ("tools", "openheim-tools-fs")):
         if not any(row.candidate.kind == kind for row in rows):
             yield Finding(kind, "problem", f"none is installed; try: pip install {advice}")
+
+
+def _tools(runtime: Runtime) -> Iterator[Finding]:
+    """What a session in this directory would offer."""
+    try:
+        boundary = runtime.loaded.work_dir(Path())
+    except OpenheimError as err:
+        yield Finding("work directory", "problem", str(err))
+        return
+    yield Finding("work directory", "ok", str(boundary))
+    try:
+        names = [spec.name for spec in runtime.toolbox.specs]
+    except OpenheimError as err:
+        yield Finding("tools", "problem", str(err))
+        return
+    if names:
+        yield Finding("tools", "ok", ", ".join(names))
+
+
+def _gates(runtime: Runtime) -> Iterator[Finding]:
+    """The gate that sessions have, and those with settings."""
+    config, host = runtime.loaded.config, runtime.host
+    for name in sorted({config.permissions.gate, *config.gates}):
+        try:
+            settings = host.validate_settings("gates", name, config.gates.get(name, {}), where=f"[gates.{name}]")
+            host.create_gate(name, settings)
+        except OpenheimError as err:
+            yield Finding(f"gate {name}", "problem", str(err))
+        else:
+            yield Finding(f"gate {name}", "ok", "in use" if name == config.permissions.gate else "has settings")
+
+
+def _transports(runtime: Runtime) -> Iterator[Finding]:
+    """Those with settings."""
+    for name, table in sorted(runtime.loaded.config.transports.items()):
+        try:
+            runtime.host.validate_settings("transports", name, table, where=f"[transports.{name}]")
+        except ConfigError as err:
+            yield Finding(f"transport {name}", "problem", str(err))
+        except OpenheimError as err:
+            # Only its own command needs it.
+            yield Finding(f"transport {name}", "note", str(err))
+        else:
+            yield Finding(f"transport {name}", "ok", "has settings")
 
 
 def _keys() -> Iterator[Finding]:
@@ -110,51 +165,18 @@ def _keys() -> Iterator[Finding]:
     yield Finding("keys in the environment", "ok" if found else "note", ", ".join(found) or "none")
 
 
-def _providers(loaded: LoadedConfig, offline: bool) -> Iterator[Finding]:
-    from openheim.config.selection import resolve_entry, select_provider
+def _providers(runtime: Runtime, offline: bool) -> Iterator[Finding]:
+    from openheim.cli.reaching import examine_providers
+    from openheim.config.selection import select_provider
 
-    names = set(loaded.config.providers)
+    names = set(runtime.loaded.config.providers)
     try:
-        selection = select_provider(loaded.config)
+        selection = select_provider(runtime.loaded.config)
         names.add(selection.settings.name)
-        yield Finding("default provider", "ok" if not selection.notice else "note", selection.settings.name)
+        yield Finding("default provider", "note" if selection.notice else "ok", selection.settings.name)
     except OpenheimError as err:
         yield Finding("default provider", "problem", str(err))
-    for name in sorted(names):
-        subject = f"provider {name}"
-        try:
-            settings, _options = resolve_entry(loaded.config, name, os.environ)
-        except OpenheimError as err:
-            yield Finding(subject, "problem", str(err))
-            continue
-        key = "key found" if settings.api_key else "no key"
-        if not settings.api_base:
-            yield Finding(subject, "ok", f"kind {settings.kind}, {key}")
-        elif offline:
-            yield Finding(subject, "ok", f"kind {settings.kind}, {key}, not tried")
-        else:
-            yield _reach(subject, settings.api_base, f"kind {settings.kind}, {key}")
-
-
-def _reach(subject: str, address: str, detail: str) -> Finding:
-    import anyio
-
-    from openheim.http import HttpClient
-
-    async def ask() -> int:
-        client = HttpClient()
-        try:
-            async with client.stream("GET", f"{address}/models", timeout_secs=REACH_TIMEOUT_SECS) as response:
-                return response.status
-        finally:
-            await client.aclose()
-
-    try:
-        # Without the key: any answer shows that the service is there.
-        status = anyio.run(ask)
-    except OpenheimError as err:
-        return Finding(subject, "problem", f"{detail}, not reached: {err}")
-    return Finding(subject, "ok", f"{detail}, reached (HTTP {status} without a key)")
+    yield from examine_providers(runtime, sorted(names), offline=offline)
 
 
 def _sandbox() -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from openheim.errors import UsageError
 from openheim.plugins.first_party import distribution_of
 
 if TYPE_CHECKING:
+    from openheim.config.load import LoadedConfig
     from openheim.plugins.host import PluginHost
     from openheim.transports import Transport
 
@@ -37,9 +38,10 @@ def plugin_command(name: str) -> Any:
     """
     from openheim.cli.starting import make_host, read_settings
 
-    host = make_host(read_settings())
+    loaded = read_settings()
+    host = make_host(loaded)
     if name in host.names("transports"):
-        return _transport_command(name, host)
+        return _transport_command(name, loaded, host)
     added = host.commands().get(name)
     if added is not None:
         return typer.main.get_command(added)
@@ -49,10 +51,8 @@ def plugin_command(name: str) -> Any:
     return None
 
 
-def _transport_command(name: str, host: PluginHost) -> Any:
-    from openheim.cli.starting import read_settings
-
-    table = read_settings().config.transports.get(name, {})
+def _transport_command(name: str, loaded: LoadedConfig, host: PluginHost) -> Any:
+    table = loaded.config.transports.get(name, {})
     settings = host.validate_settings("transports", name, table, where=f"[transports.{name}]")
     transport = host.create_transport(name, settings)
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -61,16 +61,18 @@ def _transport_command(name: str, host: PluginHost) -> Any:
     read_options = command.callback
     assert read_options is not None
     # The transport's own function only reads the command line; what it returns is what to serve with.
-    command.callback = lambda **given: _serve(transport, read_options(**given))
+    command.callback = lambda **given: _serve(transport, read_options(**given), loaded, host)
     return command
 
 
-def _serve(transport: Transport, options: Any) -> int:
+def _serve(transport: Transport, options: Any, loaded: LoadedConfig, host: PluginHost) -> int:
     import anyio
 
-    from openheim.cli.starting import make_runtime
+    from openheim.cli.starting import note
+    from openheim.runtime import Runtime
 
-    runtime = make_runtime()
+    # The settings and the plugins that the transport itself was made with.
+    runtime = Runtime(loaded, host, report=note)
 
     async def serve() -> None:
         async with runtime:

@@ -16,7 +16,7 @@ from openheim.errors import (
     unwrapped,
 )
 
-__all__ = ("exit_code_of", "report_failure", "warn")
+__all__ = ("exit_code_of", "one_line", "report_failure", "warn")
 
 
 def exit_code_of(err: BaseException) -> int:

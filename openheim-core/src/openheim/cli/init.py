@@ -9,7 +9,9 @@ import typer
 
 from openheim.cli import options
 from openheim.cli.lean import LeanCommand
-from openheim.config.paths import config_file, home_dir
+from openheim.cli.starting import read_settings
+from openheim.config.paths import config_file
+from openheim.config.selection import KEY_VARIABLES
 from openheim.config.template import PROVIDER_CHOICES, config_template
 from openheim.errors import ConfigError, StorageError
 
@@ -34,10 +36,11 @@ def init(
 
     config = config_file(options.current().config)
     _write_new(config, config_template(provider))
-    _write_new(home_dir() / "system.md", DEFAULT_IDENTITY)
-    variable = PROVIDER_CHOICES[provider][2] if provider else "OPENAI_API_KEY"
-    if variable and not os.environ.get(variable):
-        print(f"next: set {variable}, or edit the config; openheim doctor says what is missing")
+    # Where sessions will look for it: the file that is there now, or the environment, may name another folder.
+    _write_new(read_settings().data_dir / "system.md", DEFAULT_IDENTITY)
+    variables = [PROVIDER_CHOICES[provider][2]] if provider else list(KEY_VARIABLES.values())
+    if all(variables) and not any(map(os.environ.get, variables)):
+        print(f"next: set {' or '.join(variables)}, or edit the config; openheim doctor says what is missing")
     else:
         print('next: openheim run "what is in this directory?"')
 
@@ -52,7 +55,8 @@ def _write_new(path: Path, text: str) -> None:
         return
     except OSError as err:
         raise StorageError(
-            f"cannot write {path}: {err.strerror}", hint="set OPENHEIM_HOME to a folder that can be written"
+            f"cannot write {path}: {err.strerror}",
+            hint="name a folder that can be written: OPENHEIM_HOME, or data_dir in the config",
         ) from err
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)

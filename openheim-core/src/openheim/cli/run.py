@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from openheim.messages import Block
     from openheim.runtime import Runtime, Session
 
-__all__ = ("app",)
+__all__ = ("OutputFormat", "app")
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -142,7 +142,7 @@ def _session_to_resume(runtime: Runtime, named: str | None, newest: bool, cwd: s
 
 
 def _fail_early(err: Exception, output: OutputFormat) -> int:
-    from openheim._jsontext import dump_text
+    from openheim.jsontext import dump_text
 
     record: dict[str, Any] = failed_result(err).record
     if output is OutputFormat.STREAM_JSON:

@@ -6,7 +6,6 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
-from openheim._jsontext import dump_text
 from openheim.cli.failures import one_line
 from openheim.events import (
     ContextTrimmed,
@@ -23,6 +22,7 @@ from openheim.events import (
     ToolUpdate,
     UsageReported,
 )
+from openheim.jsontext import dump_text
 from openheim.messages import message_to_stored
 
 if TYPE_CHECKING:
@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from openheim.events import Event
     from openheim.runtime import Session
 
-__all__ = ("JsonOutput", "Output", "StreamJsonOutput", "TerminalOutput", "TextOutput", "event_record", "output_for")
+__all__ = (
+    "JsonOutput",
+    "Output",
+    "StreamJsonOutput",
+    "TerminalOutput",
+    "TextOutput",
+    "event_record",
+    "output_for",
+    "show_aside",
+)
 
 # Escape sequences and control characters of a model's text have no business in a terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

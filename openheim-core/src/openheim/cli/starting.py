@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openheim.plugins.host import PluginHost
     from openheim.runtime import Runtime
 
-__all__ = ("make_host", "make_runtime", "read_settings")
+__all__ = ("make_host", "make_runtime", "note", "read_settings")
 
 
 def read_settings(flags: Mapping[str, Any] | None = None, *, trust: bool | None = None) -> LoadedConfig:
@@ -28,7 +28,7 @@ def read_settings(flags: Mapping[str, Any] | None = None, *, trust: bool | None 
     for text in loaded.warnings:
         warn(text)
     for text in loaded.notices:
-        _report(text)
+        note(text)
     return loaded
 
 
@@ -46,9 +46,7 @@ def make_host(loaded: LoadedConfig) -> PluginHost:
     return PluginHost(policy, report=warn, debug=chosen.debug)
 
 
-def make_runtime(
-    flags: Mapping[str, Any] | None = None, *, cwd: str | None = None, trust: bool = False
-) -> Runtime:
+def make_runtime(flags: Mapping[str, Any] | None = None, *, cwd: str | None = None, trust: bool = False) -> Runtime:
     """The runtime that the settings ask for.
 
     Args:
@@ -67,11 +65,12 @@ def make_runtime(
         trust=trust_for(cwd, given=trust),
         safe_mode=chosen.safe_mode,
         debug=chosen.debug,
-        report=_report,
+        report=note,
     )
 
 
-def _report(line: str) -> None:
+def note(line: str) -> None:
+    """Says on stderr what a person should know."""
     print(one_line(line if line.startswith("warning: ") else f"note: {line}"), file=sys.stderr)
 
 

@@ -18,7 +18,9 @@ def print_json(document: Any) -> None:
     """One JSON document."""
     import json
 
-    print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    from openheim.jsontext import plain
+
+    print(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -1,1 +1,5 @@
 """Settings: where they are, how they are read, checked and changed."""
+
+from __future__ import annotations
+
+__all__ = ()

@@ -32,7 +32,7 @@ __all__ = (
 
 _DEMO_NOTICE = (
     "no provider is configured and no key was found, so the demo provider answers (it is no language model); "
-    "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or run openheim init"
+    f"set {' or '.join(KEY_VARIABLES.values())}, or run openheim init"
 )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from openheim.config.selection import KEY_VARIABLES
+
 __all__ = ("PROVIDER_CHOICES", "config_template")
 
-#: Providers that ``init`` can start with: kind, default model and key variable.
+#: Providers that ``init`` can start with: kind, default model (the plugin's own) and key variable.
 PROVIDER_CHOICES = {
-    "openai": ("openai", "gpt-4o", "OPENAI_API_KEY"),
-    "anthropic": ("anthropic", "claude-sonnet-4-6", "ANTHROPIC_API_KEY"),
-    "gemini": ("gemini", "gemini-3.8-flash", "GEMINI_API_KEY"),
+    "openai": ("openai", "gpt-4o", KEY_VARIABLES["openai"]),
+    "anthropic": ("anthropic", "claude-sonnet-4-6", KEY_VARIABLES["anthropic"]),
+    "gemini": ("gemini", "gemini-3.8-flash", KEY_VARIABLES["gemini"]),
     "local": ("openai_compatible", "", ""),
     "demo": ("demo", "demo", ""),
 }

@@ -10,7 +10,7 @@ from openheim.plugins.hookspecs import hookimpl
 if TYPE_CHECKING:
     from openheim.gates import Gate, GateSession, ToolCall
 
-__all__ = ("AllowGate", "AskGate", "DenyGate")
+__all__ = ("AllowGate", "AskGate", "DenyGate", "openheim_create_gate")
 
 
 class AllowGate:

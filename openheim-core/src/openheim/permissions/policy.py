@@ -1,8 +1,8 @@
 """One decision per tool call, from rules, mode and gate.
 
-The strictest voice wins: a deny rule, plan mode, then a gate that denies. What the gate would ask about is settled by
-    an allow rule or by the mode; what is left is put to a person, or, where nobody can be asked, allowed in the modes
-    that are meant for that and denied in ``dontAsk``.
+In this order: a deny rule denies; plan mode denies what is not read-only; ``bypassPermissions`` allows; the gate
+allows, denies, or would ask. What it would ask about is allowed by an allow rule, or for edits by ``acceptEdits``;
+``dontAsk`` denies the rest, and else a person is asked, or, where nobody can be asked, the call is allowed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import anyio
 
 from openheim.agent.cancellation import being_cancelled
 from openheim.gates import Decision
+from openheim.tools import PATH_KINDS, WRITING_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 __all__ = ("PermissionPolicy",)
 
 _log = logging.getLogger(__name__)
-
-_PATH_KINDS = frozenset(("read", "edit", "delete", "move", "search"))
-_EDIT_KINDS = frozenset(("edit", "delete", "move"))
 
 _ALLOW = Decision("allow")
 
@@ -55,7 +53,7 @@ class PermissionPolicy:
 
     async def decide(self, call: ToolCall, session: GateSession) -> Decision:
         """``allow``, or ``deny`` with a reason that the model reads; never ``ask``."""
-        is_path = call.kind in _PATH_KINDS
+        is_path = call.kind in PATH_KINDS
         for rule in self.deny:
             if rule.matches(call.name, call.target, is_path=is_path) or rule.may_match(call.name, call.target):
                 return Decision("deny", f"the rule {rule} denies it")
@@ -68,7 +66,7 @@ class PermissionPolicy:
             return decision
         if any(rule.matches(call.name, call.target, is_path=is_path) for rule in self.allow):
             return _ALLOW
-        if session.mode == "acceptEdits" and call.kind in _EDIT_KINDS:
+        if session.mode == "acceptEdits" and call.kind in WRITING_KINDS:
             return _ALLOW
         if session.mode == "dontAsk":
             return Decision("deny", "no rule allows it, and in this session nobody is asked")

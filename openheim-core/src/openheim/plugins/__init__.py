@@ -8,3 +8,7 @@
 ``docs/explanation/plugin-loading.md`` says why. This package imports none of them by itself: listing plugins must not
 pay for loading them.
 """
+
+from __future__ import annotations
+
+__all__ = ()

@@ -16,7 +16,7 @@ from openheim.plugins.first_party import FIRST_PARTY_DISTRIBUTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ("KINDS", "Candidate", "Catalogue", "normalise", "scan")
+__all__ = ("KINDS", "Candidate", "Catalogue", "normalise", "plugin_key", "scan")
 
 #: The kinds of plugin. Each is the entry-point group ``openheim.KIND``.
 KINDS = ("providers", "embeddings", "tools", "transports", "gates", "plugins")
@@ -129,11 +129,20 @@ class Catalogue:
 
     def matching(self, reference: str) -> list[Candidate]:
         """Those that a person may mean: ``kind.name``, ``kind:name``, a bare name, or a distribution."""
-        kind, dot, name = reference.replace(":", ".", 1).partition(".")
-        if dot and kind in KINDS:
-            return list(self.named(kind, name))
+        key = plugin_key(reference)
+        if key is not None:
+            return list(self.named(*key))
         wanted = normalise(reference)
         return [c for c in self.candidates if c.name == reference or normalise(c.distribution) == wanted]
+
+
+def plugin_key(text: str) -> tuple[str, str] | None:
+    """Kind and name that ``tools.web`` means, or None for what has no kind: a bare name, or a distribution's.
+
+    ``tools:web`` is understood too: messages write it, and people copy from messages.
+    """
+    kind, dot, name = text.replace(":", ".", 1).partition(".")
+    return (kind, name) if dot and kind in KINDS else None
 
 
 def normalise(name: str) -> str:

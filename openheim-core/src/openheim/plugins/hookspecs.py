@@ -5,7 +5,8 @@ coroutine of an async implementation for its answer, so such an implementation i
 implementation may take fewer arguments than the specification has, by name.
 
 A plugin of group ``openheim.plugins`` may wrap the hooks that create something and ``openheim_tools``
-(``@hookimpl(wrapper=True)``); wrappers of other plugins are not called. What a hook prints goes to standard error.
+(``@hookimpl(wrapper=True)``); wrappers of other plugins are not called. One that fails is reported under its own name
+and not called again, and what it wraps goes on without it. What a hook prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -25,7 +26,17 @@ if TYPE_CHECKING:
     from openheim.tools import Tool, ToolsContext
     from openheim.transports import Transport
 
-__all__ = ("hookimpl", "hookspec")
+__all__ = (
+    "hookimpl",
+    "hookspec",
+    "openheim_commands",
+    "openheim_create_embedder",
+    "openheim_create_gate",
+    "openheim_create_provider",
+    "openheim_create_transport",
+    "openheim_observe",
+    "openheim_tools",
+)
 
 hookspec = pluggy.HookspecMarker("openheim")
 hookimpl = pluggy.HookimplMarker("openheim")

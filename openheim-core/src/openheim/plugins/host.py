@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from openheim.plugins.observing import Observer
     from openheim.plugins.policy import PluginPolicy, Ruling
     from openheim.plugins.registry import LoadedPlugin, Registry
+    from openheim.plugins.wrapping import ProblemOf
     from openheim.providers import Provider, ProviderSettings
     from openheim.tools import ToolsContext
     from openheim.transports import Transport
@@ -269,7 +270,7 @@ class PluginHost:
         found: dict[str, Any] = {}
         for loaded in self._general_plugins():
             try:
-                for offered in self._call(loaded, "openheim_commands", {}):
+                for offered in self._call(loaded, "openheim_commands", {}, _no_list):
                     if not isinstance(offered, Mapping):
                         what = f"it returned {type(offered).__name__} instead of a mapping"
                         raise self._hook_failed(loaded, "openheim_commands", what)
@@ -331,7 +332,7 @@ class PluginHost:
     def _toolset(self, name: str, context: ToolsContext, table: Mapping[str, Any]) -> list[OfferedTool]:
         loaded = self.load("tools", name)
         settings = check_settings(loaded.settings_model, table, where=f"[tools.{name}]")
-        returned = self._call(loaded, "openheim_tools", {"settings": settings, "context": context})
+        returned = self._call(loaded, "openheim_tools", {"settings": settings, "context": context}, _no_list)
         # Schemas may be made only when they are looked at.
         with supervised(f"Plugin {loaded.candidate.label} ({loaded.candidate.origin}) is describing its tools"):
             tools, faults = checked_tools(returned)
@@ -340,29 +341,41 @@ class PluginHost:
         return [OfferedTool(tool, tool.name, name, loaded.distribution) for tool in tools]
 
     def _create(self, kind: str, name: str, hook: str, arguments: dict[str, Any], *, members: Sequence[str]) -> Any:
-        loaded = self.load(kind, name)
-        created = self._call(loaded, hook, arguments)
-        if created is None:
-            raise self._hook_failed(loaded, hook, "it returned None")
-        missing = [member for member in members if not hasattr(created, member)]
-        if missing:
-            what = f"it returned {type(created).__name__}, which has no {' and no '.join(missing)}"
-            raise self._hook_failed(loaded, hook, what)
-        return created
+        def problem_of(created: Any) -> str:
+            if created is None:
+                return "it returned None"
+            missing = [member for member in members if not hasattr(created, member)]
+            return f"it returned {type(created).__name__}, which has no {' and no '.join(missing)}" if missing else ""
 
-    def _call(self, loaded: LoadedPlugin, hook: str, arguments: dict[str, Any]) -> Any:
+        return self._call(self.load(kind, name), hook, arguments, problem_of)
+
+    def _call(self, loaded: LoadedPlugin, hook: str, arguments: dict[str, Any], problem_of: ProblemOf) -> Any:
+        """What a hook of one plugin returned; ``problem_of`` says why that is no answer."""
         # They may wrap the hook, so they have to be there first.
         self._general_plugins()
+
+        def problem_with(returned: Any) -> str:
+            for one in returned if isinstance(returned, list) else [returned]:
+                if inspect.iscoroutine(one):
+                    one.close()
+                    return "it returned a coroutine; hooks return objects"
+            return problem_of(returned)
+
+        def wrapper_failed(culprit: Candidate, problem: BaseException | str) -> None:
+            err = problems.load_failed(culprit.label, culprit.origin, problem, doing=f"wrap {hook}")
+            err.__cause__ = problem if isinstance(problem, BaseException) else None
+            self._failed[culprit] = err
+            self._set_aside(err)
+
         try:
-            result = self._registry.call(loaded, hook, arguments)
+            result = self._registry.call(loaded, hook, arguments, problem_of=problem_with, on_fault=wrapper_failed)
+            fault = problem_with(result)
         except OpenheimError:
             raise
         except (Exception, SystemExit) as err:
             raise self._hook_failed(loaded, hook, err) from err
-        for returned in result if isinstance(result, list) else [result]:
-            if inspect.iscoroutine(returned):
-                returned.close()
-                raise self._hook_failed(loaded, hook, "it returned a coroutine; hooks return objects")
+        if fault:
+            raise self._hook_failed(loaded, hook, fault)
         self._failed.pop(loaded.candidate, None)
         return result
 
@@ -388,3 +401,8 @@ class PluginHost:
         self._reported.add(line)
         self._report(line)
         return True
+
+
+def _no_list(returned: Any) -> str:
+    """Why the outcome of a hook that gathers is none; pluggy makes a list of what each implementation returned."""
+    return "" if isinstance(returned, list) else f"it returned {type(returned).__name__} instead of the list it got"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from openheim.errors import ConfigError
-from openheim.plugins.catalogue import KINDS, Candidate, Catalogue, normalise
+from openheim.plugins.catalogue import Candidate, Catalogue, normalise, plugin_key
 
 __all__ = ("PluginPolicy", "Ruling", "Status", "matches", "policy_from", "unknown_keys")
 
@@ -120,11 +120,8 @@ class PluginPolicy:
 
 def matches(pattern: str, candidate: Candidate) -> bool:
     """Whether an entry of ``enable`` or ``disable`` means this candidate."""
-    # Messages write tools:web, and people copy from messages.
-    kind, dot, name = pattern.replace(":", ".", 1).partition(".")
-    if dot and kind in KINDS:
-        return candidate.key == (kind, name)
-    return normalise(pattern) == normalise(candidate.distribution)
+    key = plugin_key(pattern)
+    return candidate.key == key if key is not None else normalise(pattern) == normalise(candidate.distribution)
 
 
 def policy_from(

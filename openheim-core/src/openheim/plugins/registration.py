@@ -45,7 +45,9 @@ def checked_hooks(manager: pluggy.PluginManager, plugin: Any, kind: str) -> list
         if options is None:
             continue
         name = options.get("specname") or attribute
-        wraps = bool(options.get("wrapper") or options.get("hookwrapper"))
+        if options.get("hookwrapper"):
+            raise Refused(f"{name} is marked with hookwrapper=True, pluggy's old form; use wrapper=True")
+        wraps = bool(options.get("wrapper"))
         specification = getattr(manager.hook, name, None)
         if specification is not None:
             _check(name, getattr(plugin, attribute), specification.spec.argnames, wraps)

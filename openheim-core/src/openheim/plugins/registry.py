@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pluggy
 
 from openheim.plugins import hookspecs, problems
-from openheim.plugins.catalogue import KINDS, Candidate, Catalogue
+from openheim.plugins.catalogue import Candidate, Catalogue, plugin_key
 from openheim.plugins.registration import Refused, checked_hooks
 from openheim.plugins.supervision import supervised
+from openheim.plugins.wrapping import Wrapper, call_wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from openheim.plugins.policy import PluginPolicy
+    from openheim.plugins.wrapping import OnFault, ProblemOf
 
 __all__ = ("LoadedPlugin", "Registry")
 
@@ -78,14 +80,17 @@ class Registry:
         self._registered: dict[Candidate, Any] = {}
         #: Hooks that have come back in good time once.
         self._proved: set[tuple[Candidate, str]] = set()
+        #: General plugins by label, and those of them with a wrapper that failed.
+        self._general: dict[str, Candidate] = {}
+        self._faulty: set[Candidate] = set()
         for rivals in catalogue.groups():
             if all(policy.reason_disabled(candidate) for candidate in rivals):
                 self._manager.set_blocked(rivals[0].label)
         for pattern in policy.disable:
             # Nothing installed need have the name: a program may come to register it.
-            kind, dot, name = pattern.replace(":", ".", 1).partition(".")
-            if dot and kind in KINDS:
-                self._manager.set_blocked(f"{kind}:{name}")
+            named = plugin_key(pattern)
+            if named is not None:
+                self._manager.set_blocked(":".join(named))
         if os.environ.get("OPENHEIM_TRACE_PLUGINS", "") not in ("", "0"):
             from openheim.plugins.tracing import trace_hook_calls
 
@@ -113,29 +118,65 @@ class Registry:
                 self._manager.unregister(name=candidate.label)
             raise problems.load_failed(candidate.label, candidate.origin, err) from err
         self._registered[candidate] = registered
+        if candidate.kind == "plugins":
+            self._general[candidate.label] = candidate
 
     def implementations(self, hook: str, loaded: LoadedPlugin) -> Sequence[pluggy.HookImpl]:
         """The plugin's own implementations of a hook."""
         own = self._registered[loaded.candidate]
         return [found for found in self._caller(hook).get_hookimpls() if found.plugin is own]
 
-    def call(self, loaded: LoadedPlugin, hook: str, arguments: dict[str, Any]) -> Any:
-        """Calls a hook of one plugin, inside the wrappers of general plugins and of nobody else."""
-        own = self._registered[loaded.candidate]
-        others = [
-            found.plugin
-            for found in self._caller(hook).get_hookimpls()
-            if found.plugin is not own and not _wraps_for_all(found)
-        ]
-        candidate = loaded.candidate
-        caller = self._manager.subset_hook_caller(hook, others)
-        if (candidate, hook) in self._proved:
-            # Watching takes a thread, and some hooks are called for every session.
-            return caller(**arguments)
-        with supervised(f"Plugin {candidate.label} ({candidate.origin}) is running {hook}"):
-            returned = caller(**arguments)
-        self._proved.add((candidate, hook))
-        return returned
+    def call(
+        self,
+        loaded: LoadedPlugin,
+        hook: str,
+        arguments: dict[str, Any],
+        *,
+        problem_of: ProblemOf,
+        on_fault: OnFault,
+    ) -> Any:
+        """Calls a hook of one plugin, inside the wrappers of general plugins and of nobody else.
+
+        Args:
+            problem_of, on_fault: see :mod:`openheim.plugins.wrapping`. A general plugin whose wrapper failed is not
+                called again, here or for another plugin.
+        """
+        own, candidate = self._registered[loaded.candidate], loaded.candidate
+        implementations = self._caller(hook).get_hookimpls()
+        caller = self._manager.subset_hook_caller(
+            hook, [one.plugin for one in implementations if one.plugin is not own]
+        )
+
+        def inner() -> Any:
+            if (candidate, hook) in self._proved:
+                # Watching takes a thread, and some hooks are called for every session.
+                return caller(**arguments)
+            with supervised(f"Plugin {candidate.label} ({candidate.origin}) is running {hook}"):
+                returned = caller(**arguments)
+            self._proved.add((candidate, hook))
+            return returned
+
+        # pluggy calls the last one first, so that is the outermost.
+        wrappers = [self._wrapper(one, hook) for one in reversed(implementations) if one.plugin is not own]
+        present = [wrapper for wrapper in wrappers if wrapper is not None]
+        if not present:
+            return inner()
+
+        def set_aside(culprit: Candidate, problem: BaseException | str) -> None:
+            self._faulty.add(culprit)
+            on_fault(culprit, problem)
+
+        return call_wrapped(present, inner, arguments, problem_of=problem_of, on_fault=set_aside)
+
+    def _wrapper(self, implementation: pluggy.HookImpl, hook: str) -> Wrapper | None:
+        """The implementation, if it wraps for all. Wrappers of other kinds would count or not by what is loaded."""
+        candidate = self._general.get(implementation.plugin_name)
+        if candidate is None or candidate in self._faulty or not implementation.wrapper:
+            return None
+        function = cast(
+            "Callable[..., Generator[None, Any, Any]]", implementation.function
+        )  # checked when it was added
+        return Wrapper(candidate, hook, function, implementation.argnames)
 
     def _caller(self, hook: str) -> pluggy.HookCaller:
         caller: pluggy.HookCaller = getattr(self._manager.hook, hook)
@@ -148,9 +189,3 @@ class _SameUnderAnotherName:
     def __init__(self, plugin: Any, hooks: Sequence[str]) -> None:
         for attribute in hooks:
             setattr(self, attribute, getattr(plugin, attribute))
-
-
-def _wraps_for_all(implementation: pluggy.HookImpl) -> bool:
-    # Wrappers of other kinds would count or not depending on what happens to be loaded.
-    wraps = implementation.wrapper or implementation.hookwrapper
-    return wraps and implementation.plugin_name.startswith("plugins:")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import uuid
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -35,7 +36,7 @@ from openheim.store import HistoryStore, SessionMeta
 from openheim.tools import ToolsContext
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from types import TracebackType
 
     from anyio.abc import TaskGroup
@@ -422,8 +423,10 @@ class Runtime:
         for entry in self.loaded.config.providers.values():
             if entry.env_var:
                 names.add(entry.env_var)
-            if isinstance(entry.api_key, str):
-                secrets.add(entry.api_key)
+            if isinstance(entry.api_key, str) and entry.api_key.strip():
+                secrets.add(entry.api_key.strip())
+            elif isinstance(entry.api_key, Mapping) and isinstance(entry.api_key.get("env"), str):
+                names.add(entry.api_key["env"])
         secrets |= {os.environ[name] for name in names if os.environ.get(name)} | self._secrets
         return filtered_environment(os.environ, hidden_names=names, secrets=secrets)
 

@@ -32,6 +32,9 @@ DEFAULT_CAPACITY = 1024
 #: Deltas are joined up to about this length.
 JOINED_CHARACTERS = 4096
 
+#: Calls that a model may write at a time, its pieces in turn, for each piece to be joined to the one before it.
+JOINED_CALLS = 32
+
 
 class EventStream:
     """Stamps events with sequence numbers and hands them to every watcher.
@@ -95,15 +98,10 @@ class Subscription:
 
     def _receive(self, event: Event) -> None:
         held = self._held
-        last = held[-1] if held else None
-        if (
-            isinstance(event, TextDelta | ThinkingDelta)
-            and isinstance(last, TextDelta | ThinkingDelta)
-            and type(last) is type(event)
-            and len(last.text) < JOINED_CHARACTERS
-        ):
-            # The watcher has not taken the delta before this one yet, so it gets the two as one.
-            held[-1] = type(event)(last.text + event.text, event.seq)
+        # The watcher has not taken the delta before this one yet, so it gets the two as one.
+        joined = _joined(held, event) if type(event) in _DELTAS else None
+        if joined is not None:
+            held.append(joined)
         elif len(held) >= self._capacity:
             missed = len(held) + 1
             held.clear()
@@ -139,3 +137,33 @@ class Subscription:
             self._waiting = waiting = anyio.Event()
             await waiting.wait()
         return self._held.popleft()
+
+
+def _joined(held: deque[Event], event: Event) -> Event | None:
+    """Takes from the end of ``held`` the delta that ``event`` goes on from, if any, and returns the two as one.
+
+    Text is joined to text that came right before it, a piece of a call to the last one of that call among pieces of
+    calls. As the joined one comes last, sequence numbers keep growing.
+    """
+    if isinstance(event, ToolCallDelta):
+        for back in range(1, min(len(held), JOINED_CALLS) + 1):
+            earlier = held[-back]
+            if not isinstance(earlier, ToolCallDelta):
+                return None
+            if earlier.index == event.index:
+                if len(earlier.arguments) >= JOINED_CHARACTERS:
+                    return None
+                del held[-back]
+                arguments = earlier.arguments + event.arguments
+                return ToolCallDelta(event.index, event.name or earlier.name, arguments, event.seq)
+        return None
+    last = held[-1] if held else None
+    if (
+        isinstance(event, TextDelta | ThinkingDelta)
+        and isinstance(last, TextDelta | ThinkingDelta)
+        and type(last) is type(event)
+        and len(last.text) < JOINED_CHARACTERS
+    ):
+        held.pop()
+        return type(event)(last.text + event.text, event.seq)
+    return None

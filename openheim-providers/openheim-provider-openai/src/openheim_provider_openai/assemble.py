@@ -6,22 +6,24 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from openheim.errors import (
+from openheim import (
     EmptyResponseError,
     IncompleteStreamError,
     MalformedToolCallError,
+    ModelReply,
     ServerError,
+    TextBlock,
+    TextDelta,
+    ThinkingBlock,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+    classify_error_payload,
 )
-from openheim.events import TextDelta, ThinkingDelta, ToolCallDelta
-from openheim.messages import TextBlock, ThinkingBlock, Usage
-from openheim.provider_errors import classify_payload
-from openheim.providers import ModelReply
 from openheim_provider_openai.tool_calls import ToolCall, ToolCalls, tool_use_blocks
 
 if TYPE_CHECKING:
-    from openheim.messages import Block, Finish
-    from openheim.providers import EmitDelta, ProviderSettings
-    from openheim.sse import SSEEvent
+    from openheim import Block, EmitDelta, Finish, ProviderSettings, SSEEvent
 
 __all__ = ("ChatAssembler",)
 
@@ -102,14 +104,14 @@ class ChatAssembler:
             self._unreadable(data)
             return
         if event.event == "error":
-            raise classify_payload(payload, body=data, settings=self._settings)
+            raise classify_error_payload(payload, body=data, settings=self._settings)
         self.feed_payload(payload, data)
 
     def feed_payload(self, payload: Any, text: str) -> None:
         """Takes one decoded chunk; ``text`` is what it was decoded from."""
         try:
             if payload.get("error") or payload.get("object") == "error":
-                raise classify_payload(payload, body=text, settings=self._settings)
+                raise classify_error_payload(payload, body=text, settings=self._settings)
             self._started = True
             choices = payload.get("choices")
             if choices:

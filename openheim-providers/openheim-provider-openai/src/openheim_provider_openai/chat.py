@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openheim.errors import InvalidRequestError
+from openheim import ImageBlock, InvalidRequestError, TextBlock, ToolResultBlock, ToolUseBlock
 from openheim.jsontext import is_object, wire_bytes
-from openheim.messages import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from openheim.messages import Message
-    from openheim.providers import ModelRequest, ToolSpec
+    from openheim import Message, ModelRequest, ToolSpec
 
 __all__ = ("chat_body",)
 
@@ -91,7 +89,7 @@ class _Kept:
             for block in message.content:
                 if isinstance(block, ToolResultBlock):
                     self._images += block.images
-            self.buffer += encode_message(message)
+            self.buffer += _encode_message(message)
             self._messages.append(message)
             self._ends.append(len(self.buffer))
 
@@ -125,7 +123,7 @@ class _Kept:
                     self._images[:0] = block.images
 
 
-def encode_message(message: Message) -> bytes:
+def _encode_message(message: Message) -> bytes:
     """One message with a comma before it; nothing for one that has nothing to say on this wire."""
     match message.role:
         case "user":

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openheim.plugins.hookspecs import hookimpl
+from openheim import hookimpl
 
 if TYPE_CHECKING:
-    from openheim.http import HttpClient
-    from openheim.providers import Provider, ProviderSettings
+    from openheim import HttpClient, Provider, ProviderSettings
     from openheim_provider_openai.settings import Settings
 
 __all__ = ("Settings", "openheim_create_provider")

@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from openheim.errors import (
+from openheim import (
     ConfigError,
+    ModelInfo,
     ProviderConnectionError,
     ProviderError,
     ProviderTimeoutError,
     ServerError,
+    SSEDecoder,
+    classify_error,
 )
-from openheim.provider_errors import classify
-from openheim.providers import ModelInfo
-from openheim.sse import SSEDecoder
 from openheim_provider_openai.assemble import ChatAssembler
 from openheim_provider_openai.chat import chat_body
 from openheim_provider_openai.headers import credential_headers
 
 if TYPE_CHECKING:
-    from openheim.http import HttpClient, HttpResponse
-    from openheim.providers import EmitDelta, ModelReply, ModelRequest, Provider, ProviderSettings
+    from openheim import EmitDelta, HttpClient, HttpResponse, ModelReply, ModelRequest, Provider, ProviderSettings
     from openheim_provider_openai.settings import Settings
 
 __all__ = ("OpenAIProvider",)
@@ -81,7 +80,7 @@ class OpenAIProvider:
         self._stream_options = True
         self._may_drop_stream_options = True
         if options is not None:
-            if base.startswith("http:") and (secret := credential_headers(options.extra_headers)):
+            if base.lower().startswith("http:") and (secret := credential_headers(options.extra_headers)):
                 raise ConfigError(
                     f"provider {settings.name!r} would send {', '.join(secret)} over plain http, in clear",
                     hint=f"use an https address, or take them out of extra_headers in {where} for a local server",
@@ -211,7 +210,7 @@ class OpenAIProvider:
             raise self._classified(response, body)
 
     def _classified(self, response: HttpResponse, body: bytes) -> ProviderError:
-        return classify(
+        return classify_error(
             response.status, response.headers, body, settings=self._settings, key_variable=self._key_variable
         )
 

@@ -11,8 +11,8 @@ import json
 import secrets
 from typing import TYPE_CHECKING, Any
 
+from openheim import ToolUseBlock
 from openheim.jsontext import is_object
-from openheim.messages import ToolUseBlock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

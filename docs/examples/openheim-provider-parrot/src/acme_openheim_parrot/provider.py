@@ -8,8 +8,7 @@ import anyio.lowlevel
 from openheim import ModelInfo, ModelReply, TextBlock, TextDelta, Usage
 
 if TYPE_CHECKING:
-    from openheim import ModelRequest, Provider
-    from openheim.providers import EmitDelta
+    from openheim import EmitDelta, ModelRequest, Provider
 
 
 class Parrot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from openheim._jsontext import dump_bytes
+from openheim.jsontext import dump_bytes
 from openheim.errors import UsageError
 from openheim.messages import message_from_stored
 from openheim.store.digest import LogDigest

@@ -1,0 +1,53 @@
+"""The reference pages name what there is, and nothing else."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import openheim
+from openheim import errors
+from openheim.config.schema import SCHEMA
+from openheim.plugins import hookspecs
+from openheim.plugins.policy import unknown_keys
+from tests.docs.pages import CHECKOUT
+
+
+def page(name: str) -> str:
+    return (CHECKOUT / "docs" / "reference" / name).read_text(encoding="utf-8")
+
+
+def keys_of(schema: dict[str, Any]) -> Iterator[str]:
+    for name, inner in schema.get("properties", {}).items():
+        yield name
+        yield from keys_of(inner)
+        yield from keys_of(inner.get("additionalProperties", {}))
+
+
+@pytest.mark.parametrize("key", sorted(set(keys_of(SCHEMA))))
+def test_every_setting_is_named(key: str) -> None:
+    assert re.search(rf"[`\[]{key}[`\].]", page("configuration.md"))
+
+
+def test_the_table_of_plugins_is_that_of_the_policy() -> None:
+    table = page("configuration.md").split("## `[plugins]`")[1].split("\n## ")[0]
+    named = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    assert len(named) == 5
+    assert unknown_keys(dict.fromkeys(named)) == []
+
+
+def test_types_of_hooks_come_from_where_the_page_says() -> None:
+    functions = [member for name, member in inspect.getmembers(hookspecs) if name.startswith("openheim_")]
+    annotations = " ".join(str(inspect.signature(function)) for function in functions)
+    names = set(re.findall(r"\b[A-Z]\w+", annotations)) - {"None"}
+    assert names - set(openheim.__all__) == {"Any", "Mapping", "Sequence"}
+
+
+def test_errors_on_the_page_of_hooks_are_those_of_openheim() -> None:
+    named = set(re.findall(r"`(\w+Error)`", page("hooks.md")))
+    assert named
+    assert named <= set(errors.__all__)
