@@ -15,10 +15,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import anyio
-import anyio.to_thread
-
-from openheim.errors import SessionBusyError
 from openheim.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -141,6 +137,69 @@ class Client:
     def tools(self) -> tuple[ToolSpec, ...]:
         """The tools that sessions offer."""
         return self.runtime.toolbox.specs
+
+    # --- stored sessions ---
+
+    async def list_sessions(
+        self,
+        *,
+        cwd: Path | str | None = None,
+        archived: bool | None = False,
+        limit: int | None = 50,
+        cursor: str | None = None,
+    ) -> SessionPage:
+        """Stored sessions, the one used last first. See :func:`openheim.store.operations.listing.list_sessions`."""
+        from openheim.store.operations.listing import list_sessions
+
+        directory = str(cwd) if cwd is not None else None
+        return await self._blocking(list_sessions, cwd=directory, archived=archived, limit=limit, cursor=cursor)
+
+    async def search(self, words: str, *, limit: int = 20) -> list[SearchHit]:
+        """Stored sessions that hold the words."""
+        from openheim.store.operations.listing import search_sessions
+
+        return await self._blocking(search_sessions, words, limit=limit)
+
+    async def fork(self, session_id: str, *, title: str | None = None) -> str:
+        """Copies a session up to its last completed turn, and returns the id of the copy."""
+        from openheim.store.operations.fork import fork_session
+
+        return (await self._blocking(fork_session, session_id, title=title)).id
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Gives a session a title."""
+        from openheim.store.operations.marks import rename_session
+
+        meta = await self._blocking(rename_session, session_id, title)
+        live = self.runtime.live.get(session_id)
+        if live is not None:
+            live.meta.title = meta.title
+
+    async def archive(self, session_id: str) -> None:
+        """Takes a session out of listings, for good; it can still be resumed by its id."""
+        from openheim.store.operations.marks import archive_session
+
+        await self._blocking(archive_session, session_id)
+
+    async def delete(self, session_id: str) -> None:
+        """Deletes a session and its files.
+
+        Raises:
+            SessionBusyError, SessionLockedError: its turn is running, here or in another process.
+            SessionNotFoundError: there is none.
+        """
+        from openheim.store.operations.removal import delete_session
+
+        live = self.runtime.live.get(session_id)
+        if live is not None:
+            if live.running:
+                raise SessionBusyError("a turn of this session is running", session_id=session_id, hint="cancel it
+                first")
+            self.runtime.close_session(live)
+        await self._blocking(delete_session, session_id)
+
+    async def _blocking(self, operation: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        return await anyio.to_thread.run_sync(partial(operation, self.runtime.store, *arguments, **named))
 
 
 async def _next(events: AsyncIterator[Event]) -> Event | None:

@@ -113,9 +113,7 @@ class TurnRequests:
 
     async def _summarise(self, room: Room) -> bool:
         try:
-            result = await summarise(
-                self._settings, self._history, publish=self._publish, spend=self._spend, room=room
-            )
+            result = await summarise(self._settings, self._history, publish=self._publish, spend=self._spend, room=room)
         except OpenheimError as err:
             # Not in every round anew: that would cost a failing call each.
             self._may_summarise = False

@@ -84,15 +84,19 @@ def _runtime(reported: list[str]) -> tuple[LoadedConfig, Runtime]:
 
     chosen = options.current()
     loaded = load_config(chosen.config)
-    policy = policy_from(loaded.config.plugins, os.environ, safe_mode=chosen.safe_mode)
+    policy = policy_from(
+        loaded.config.plugins, os.environ, safe_mode=chosen.safe_mode, managed=loaded.managed.get("plugins")
+    )
     host = PluginHost(policy, report=reported.append, debug=chosen.debug)
     return loaded, Runtime(loaded, host, report=reported.append)
 
 
 def _data_folder(runtime: Runtime) -> Finding:
     try:
+        from openheim.prompt import read_identity
+
         runtime.store.prepare()
-        runtime.identity()
+        read_identity(runtime.loaded.data_dir / "system.md")
     except OpenheimError as err:
         return Finding("data folder", "problem", str(err))
     return Finding("data folder", "ok", str(runtime.loaded.data_dir))

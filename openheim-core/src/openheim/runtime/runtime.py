@@ -15,8 +15,8 @@ import anyio
 from openheim.agent.calls import CallContext, prepare_calls, run_calls
 from openheim.agent.steps import DirectSteps, timestamp
 from openheim.agent.toolbox import Toolbox
-from openheim.agent.window import ContextSettings
 from openheim.agent.turn import ToolEnvironment, filtered_environment
+from openheim.agent.window import ContextSettings
 from openheim.config.models import resolve_mode
 from openheim.config.selection import KEY_VARIABLES, check_model, select_provider
 from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from openheim.config.selection import Selection
     from openheim.events import Event
     from openheim.gates import Gate
-    from openheim.messages import Message, ToolResultBlock
+    from openheim.messages import ToolResultBlock
     from openheim.plugins.host import PluginHost
     from openheim.providers import Provider, ProviderSettings
     from openheim.store import StoredSession

@@ -273,7 +273,7 @@ class Session:
         return result is not None
 
     def refresh_lease(self) -> None:
-        """Renews the lease of a session whose turn is running; if another process has taken it, the turn is cancelled."""
+        """Renews the lease of a running turn; if another process has taken it meanwhile, the turn is cancelled."""
         try:
             if self._lease.held:
                 self._lease.refresh()

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from openheim.jsontext import parse
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,7 +23,8 @@ _PADDING = "\ufeff\0 \t\r"
 #: Decoding a whole text in one go is quick, but an error in it costs a look at everything before.
 _FEW_ERRORS = 16
 
-_decode = json.JSONDecoder().raw_decode
+# NaN and the infinities are no JSON, though other programs may have written them.
+_decode = json.JSONDecoder(parse_constant=lambda name: None).raw_decode
 
 
 class LogLines:
@@ -114,6 +117,6 @@ def _value(content: str) -> Any:
     """What the JSON text says; None if it is none, or ``null``."""
     try:
         content.encode()
-        return json.loads(content)
+        return parse(content, lenient=True)
     except (ValueError, RecursionError):
         return None

@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from openheim.jsontext import dump_bytes
 from openheim.errors import SessionNotFoundError, StorageError
+from openheim.jsontext import dump_bytes
 from openheim.messages import message_from_stored, message_to_stored
 from openheim.store.lines import LogLines, is_whole
 from openheim.store.locking import exclusive

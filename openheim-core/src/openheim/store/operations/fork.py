@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from openheim.jsontext import dump_bytes
 from openheim.errors import UsageError
+from openheim.jsontext import dump_bytes
 from openheim.messages import Usage
 from openheim.store.meta import SessionMeta, timestamp
 from openheim.store.operations.marks import TITLE_LIMIT

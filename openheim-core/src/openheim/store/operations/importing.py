@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from openheim.jsontext import dump_bytes
 from openheim.errors import UsageError
+from openheim.jsontext import dump_bytes
 from openheim.messages import message_from_stored
 from openheim.store.digest import LogDigest
 from openheim.store.history import is_session_id
