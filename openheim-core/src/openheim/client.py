@@ -15,6 +15,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import anyio
+import anyio.to_thread
+
+from openheim.errors import SessionBusyError
 from openheim.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -193,8 +197,9 @@ class Client:
         live = self.runtime.live.get(session_id)
         if live is not None:
             if live.running:
-                raise SessionBusyError("a turn of this session is running", session_id=session_id, hint="cancel it
-                first")
+                raise SessionBusyError(
+                    "a turn of this session is running", session_id=session_id, hint="cancel it first"
+                )
             self.runtime.close_session(live)
         await self._blocking(delete_session, session_id)
 
