@@ -347,7 +347,7 @@ async def test_a_summary_is_a_step_of_its_own() -> None:
     run = Conversation(script, history=turns(*[400] * 8), context=SUMMARISE, steps=steps)
     await run.prompt("x" * 984)
     names = [(name, key) for name, key, _ in steps.steps]
-    assert names == [("compaction", "m11"), ("model", "1"), ("compaction", "m15"), ("model", "1.1")]
+    assert names == [("compaction", "m11"), ("model", "1.1"), ("compaction", "m15"), ("model", "1.1.1")]
     assert {replay for *_, replay in steps.steps} == {"safe"}
 
 

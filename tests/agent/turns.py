@@ -39,6 +39,7 @@ class MemoryHistory:
         self.messages: list[Message] = list(messages)
         self.records: list[dict[str, Any]] = []
         self._calls = 0
+        self.turn = 1
 
     def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message:
         message = Message(role, tuple(content), id=f"m{len(self.messages)}", **details)
@@ -81,7 +82,7 @@ class Conversation:
         self.fitter = ContextFitter(state, self.history.records)
         self.context = ContextSettings(**(context or {}))
         self.toolbox = Toolbox(tools)
-        self.environment = ToolEnvironment("session", Files(Path.cwd(), Path.cwd()))
+        self.environment = ToolEnvironment("session", Files(Path.cwd(), Path.cwd()), make_env=dict)
         self.events: list[Event] = []
         self.options = settings
 
@@ -114,7 +115,7 @@ class Conversation:
         async def allow(call: ToolCall) -> Decision:
             return Decision("allow")
 
-        async def nobody(block: ToolUseBlock, question: str) -> bool:
+        async def nobody(block: ToolUseBlock, number: int, question: str) -> bool:
             return False
 
         blocks = (TextBlock(content),) if isinstance(content, str) else tuple(content)

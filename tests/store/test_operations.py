@@ -120,7 +120,9 @@ def test_lines_that_cannot_be_read_stay_behind_and_unknown_keys_do_not(store: Hi
     store.log_path(ID).write_bytes(b"\n".join(lines))
     copy = fork_session(store, ID)
     kept = [json.loads(line) for line in store.log_path(copy.id).read_bytes().splitlines()]
-    assert kept == [json.loads(lines[0]), json.loads(lines[2]), json.loads(lines[3])]
+    # A number that no JSON reader can hold becomes null.
+    strange = json.loads(lines[2].replace(b"1e400", b"null"))
+    assert kept == [json.loads(lines[0]), strange, json.loads(lines[3])]
 
 
 def test_sessions_of_programs_that_write_no_turn_ends_are_forked_at_the_last_answer(store: HistoryStore) -> None:

@@ -8,6 +8,7 @@ lines do no harm.
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from openheim.jsontext import parse
@@ -24,7 +25,11 @@ _PADDING = "\ufeff\0 \t\r"
 _FEW_ERRORS = 16
 
 # NaN and the infinities are no JSON, though other programs may have written them.
-_decode = json.JSONDecoder(parse_constant=lambda name: None).raw_decode
+_decode = json.JSONDecoder(parse_constant=lambda name: None, parse_float=lambda text: _finite(float(text))).raw_decode
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 class LogLines:
