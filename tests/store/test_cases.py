@@ -36,9 +36,7 @@ def test_case(name: str, store: HistoryStore) -> None:
     assert path.read_bytes() == before, "reading changed the file"
     store.log(ID).append(user("APPENDED"))
     assert texts(store) == expect.get("after_append_loadable_text", [*shown, "APPENDED"])
-    if loaded.position is not None:
-        kept = before[: loaded.position.end]
-        assert path.read_bytes().startswith(kept), "whole lines were rewritten"
+    assert path.read_bytes().startswith(before[: loaded.position.end]), "whole lines were rewritten"
 
 
 def test_two_writers_at_once(store: HistoryStore) -> None:

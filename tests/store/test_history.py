@@ -147,6 +147,20 @@ def test_damaged_metadata_is_made_anew(store: HistoryStore, content: bytes) -> N
     assert "metadata" in loaded.warnings[0]
 
 
+def test_what_the_log_says_of_the_session_is_in_metadata_that_is_made_anew(store: HistoryStore) -> None:
+    log = store.log(ID)
+    log.append(user("ä" * 100))
+    log.append(Message("assistant", (), id="a", created_at="2026-01-02T00:00:00.000Z", provider="p", model="m"))
+    for record in ({"record": "mode", "mode": "plan"}, {"record": "archived"}, {"record": "title"}, {"record": 3}):
+        log.append_record(record)
+    meta = store.load(ID).meta
+    assert (meta.title, meta.mode, meta.archived) == ("ä" * 80, "plan", True)
+    assert (meta.provider, meta.model) == ("p", "m")
+    assert (meta.created_at, meta.updated_at) == ("2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z")
+    log.append_record({"record": "model", "provider": "q", "model": "n"})
+    assert (store.load(ID).meta.provider, store.load(ID).meta.model) == ("q", "n")
+
+
 @pytest.mark.parametrize("session_id", ["", "..", "../../etc/passwd", "x", f"{ID}/", "not-there", f"{ID}\n"])
 def test_what_is_no_session_id_is_not_found(store: HistoryStore, session_id: str) -> None:
     with pytest.raises(SessionNotFoundError):

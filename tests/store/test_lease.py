@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -253,6 +255,32 @@ def test_one_that_was_removed_by_hand_is_made_again(lease: Lease) -> None:
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot use the lease"):
         Lease(tmp_path / "nowhere" / "x.lock", ID).acquire()
+
+
+def test_a_process_that_was_stopped_in_the_middle_of_it_stops_nobody_for_long(
+    lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openheim.store.locking.PATIENCE_SECS", 0.02)
+    with lease:
+        pass
+    with open(lease.path.parent / ".guard", "rb") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        with pytest.raises(StorageError, match="another process holds it"):
+            lease.acquire()
+    with lease:
+        pass
+
+
+def test_where_there_are_no_locks_it_is_taken_all_the_same(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with lease:
+        assert owner_of(lease.path) == HERE
+        write_lock(lease.path, pid=99, hostname="elsewhere")
+    with pytest.raises(SessionLockedError):
+        lease.acquire()
 
 
 # --- contention ---

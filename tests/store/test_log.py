@@ -138,6 +138,16 @@ def test_lines_that_came_between_our_own_are_found(store: HistoryStore) -> None:
     assert new_ids(theirs) == ["3", "6"]
 
 
+def test_a_session_that_had_no_log_yet_adopts_one(store: HistoryStore) -> None:
+    write_session(store, ID)
+    ours = opened(store)
+    assert ours.read_new() == []
+    HistoryStore(store.folder).log(ID).append(user("one"))
+    assert new_ids(ours) == ["one"]
+    ours.append(user("two"))
+    assert texts(store) == ["one", "two"]
+
+
 def test_what_was_there_when_a_log_is_first_used_is_known(store: HistoryStore) -> None:
     write_session(store, ID, user("one"))
     log = store.log(ID)

@@ -66,13 +66,15 @@ class LogDigest:
 
     Args:
         title: the latest one that was given by hand.
+        mode: the latest one that was chosen.
         first_prompt: beginning of the first message of the user that has text.
         first_at, last_at: times of the first and last message that has one.
-        provider, model: of the latest reply.
+        provider, model: of the latest reply, or chosen since.
     """
 
     totals: Totals = field(default_factory=Totals)
     title: str | None = None
+    mode: str | None = None
     archived: bool = False
     first_prompt: str | None = None
     first_at: str = ""
@@ -82,13 +84,15 @@ class LogDigest:
 
     def add_record(self, raw: Mapping[str, Any]) -> None:
         """Takes a record into account."""
-        kind = raw.get("record")
-        if kind == "title":
-            title = raw.get("title")
-            if isinstance(title, str) and title:
+        match raw:
+            case {"record": "title", "title": str(title)} if title:
                 self.title = title
-        elif kind == "archived":
-            self.archived = True
+            case {"record": "archived"}:
+                self.archived = True
+            case {"record": "mode", "mode": str(mode)}:
+                self.mode = mode
+            case {"record": "model", "provider": str(provider), "model": str(model)}:
+                self.provider, self.model = provider, model
 
     def add_message(self, raw: Mapping[str, Any]) -> None:
         """Takes a message in its stored form into account."""
@@ -126,6 +130,7 @@ class LogDigest:
                 title=self.first_prompt,
                 model=self.model,
                 provider=self.provider,
+                mode=self.mode or "default",
             )
         meta.id = session_id
         meta.title = self.title or meta.title

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from openheim.errors import SessionNotFoundError, StorageError
@@ -32,14 +32,14 @@ class StoredSession:
 
     Args:
         warnings: what had to be skipped, one line each.
-        position: how far its log was read, for :meth:`HistoryStore.log`; None if it has none.
+        position: how far its log was read, for :meth:`HistoryStore.log`.
     """
 
     meta: SessionMeta
     messages: list[Message]
     records: list[dict[str, Any]]
     warnings: list[str]
-    position: LogPosition | None = None
+    position: LogPosition = field(default_factory=LogPosition)
 
 
 def is_session_id(text: str) -> bool:
@@ -142,20 +142,19 @@ class HistoryStore:
         except SessionNotFoundError:
             if meta is None and not self.meta_path(session_id).exists():
                 raise
-            lines, position = LogLines(b""), None
+            lines, position = LogLines(b""), LogPosition()
         messages: list[Message] = []
         records: list[dict[str, Any]] = []
-        for entry in entries(lines):
-            if isinstance(entry, Message):
-                messages.append(entry)
-            else:
-                records.append(entry)
         digest = LogDigest()
-        for record in records:
-            digest.add_record(record)
+        for entry in entries(lines):
+            if not isinstance(entry, Message):
+                records.append(entry)
+                digest.add_record(entry)
+                continue
+            messages.append(entry)
+            if meta is None:
+                digest.add_message(message_to_stored(entry))
         if meta is None:
-            for message in messages:
-                digest.add_message(message_to_stored(message))
             lines.warnings.append("the metadata was missing or damaged and was made anew from the messages")
         return StoredSession(digest.complete(meta, session_id), messages, records, lines.warnings, position)
 

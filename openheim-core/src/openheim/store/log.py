@@ -39,11 +39,11 @@ _STEP = 64 * 1024
 
 
 class LogPosition(NamedTuple):
-    """How far a log was read: bytes, and the file that they were in."""
+    """How far a log was read: bytes, and the file that they were in. Without arguments: there was no log."""
 
-    end: int
-    device: int
-    inode: int
+    end: int = 0
+    device: int = 0
+    inode: int = 0
 
 
 class SessionLog:
@@ -62,7 +62,7 @@ class SessionLog:
         self._clean = False
         #: Bytes that were read or written here, without the ranges below.
         self._known = position.end if position is not None else None
-        self._file = (position.device, position.inode) if position is not None else None
+        self._file = (position.device, position.inode) if position is not None and position.inode else None
         #: What others wrote between our lines: from, to.
         self._between: list[tuple[int, int]] = []
         #: What a write that failed was to write; some or all of it may be in the file.
