@@ -56,6 +56,6 @@ def test_numbers_that_json_does_not_have_are_not_run_and_never_written(openheim:
     assert not (openheim.folder / "notes.txt").exists()
     (call,) = [line for line in lines if line["type"] == "tool_call"]
     assert call["arguments"] == written
-    for path in (openheim.home / "history").iterdir():
+    for path in (openheim.home / "history").glob("*.json*"):
         for line in path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]:
             strictly(line)

@@ -25,7 +25,8 @@ def keys_of(schema: dict[str, Any]) -> Iterator[str]:
     for name, inner in schema.get("properties", {}).items():
         yield name
         yield from keys_of(inner)
-        yield from keys_of(inner.get("additionalProperties", {}))
+        others = inner.get("additionalProperties")
+        yield from keys_of(others if isinstance(others, dict) else {})
 
 
 @pytest.mark.parametrize("key", sorted(set(keys_of(SCHEMA))))
