@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from openheim.errors import SessionNotFoundError, StorageError
 from openheim.messages import Message, message_to_stored
-from openheim.store.digest import LogDigest
 from openheim.store.lines import LogLines
 from openheim.store.log import LogPosition, SessionLog, entries
 from openheim.store.meta import SessionMeta, meta_text, read_meta, write_meta
@@ -135,6 +134,9 @@ class HistoryStore:
             SessionNotFoundError: there is no such session.
             StorageError: its log cannot be read.
         """
+        # Not needed by whoever only writes.
+        from openheim.store.digest import LogDigest
+
         self.check_id(session_id)
         meta = self.read_meta(session_id)
         try:

@@ -107,12 +107,14 @@ def _publish(name: str, path: Path) -> None:
     except FileExistsError:
         raise
     except (OSError, NotImplementedError, AttributeError):
-        # Not every file system has second names.
-        if os.path.exists(path):
+        if not os.path.exists(path):
+            # Not every file system has second names.
+            os.replace(name, path)
+            return
+        # A disk may do its work and report a failure all the same.
+        if not os.path.samefile(name, path):
             raise FileExistsError(str(path)) from None
-        os.replace(name, path)
-    else:
-        _discard(name)
+    _discard(name)
 
 
 def _discard(name: str) -> None:
