@@ -474,7 +474,7 @@ class Runtime:
             self._providers[name] = (self.host.create_provider(settings.kind, settings, self.http), settings)
         created, settings = self._providers[name]
         chosen = _checked_model(created, selection.model, name)
-        return ModelBinding(created, name, chosen, settings.max_tokens, settings.thinking)
+        return ModelBinding(created, name, chosen, settings.max_tokens, settings.thinking, settings.context_window)
 
     def _with_options(self, selection: Selection) -> ProviderSettings:
         """The entry with the plugin's own settings: checked now if the user gave some, else made when asked for."""

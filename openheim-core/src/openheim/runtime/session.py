@@ -13,6 +13,7 @@ from openheim.agent.compaction import compact
 from openheim.agent.context import ContextFitter
 from openheim.agent.loop import LoopSettings, TurnLoop, TurnOutcome
 from openheim.agent.turn import ToolEnvironment
+from openheim.config.models import resolve_mode
 from openheim.errors import OpenheimError, SessionBusyError, SessionLockedError, StorageError
 from openheim.events import Notice, TurnFinished
 from openheim.gates import Decision, GateSession, ToolCall
@@ -307,6 +308,12 @@ class Session:
             match record:
                 case {"record": "title", "title": str(title)}:
                     self.meta.title = title
+                case {"record": "archived"}:
+                    self.meta.archived = True
+                case {"record": "mode", "mode": str(mode)} if resolve_mode(mode) is not None:
+                    self.meta.mode = mode
+                case {"record": "approval", "key": str(key), "decision": "allow" | "deny" as decision}:
+                    self.meta.extra.setdefault("decisions", {})[key] = decision
                 case {"record": "compaction"}:
                     self._fitter = ContextFitter(self._fitter.to_dict(), [record])
 
