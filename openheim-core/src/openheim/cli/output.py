@@ -42,6 +42,7 @@ class StdoutWriter:
         self._bytes = 0
         self._changed = threading.Condition()
         self._ending = False
+        self._done = False
         #: Whether nothing can be written any more, and why, if that is not that the reader has gone away.
         self.gone = False
         self.reason = ""
@@ -62,7 +63,7 @@ class StdoutWriter:
             else:
                 self._waiting.append(data)
                 self._bytes += len(data)
-                self._changed.notify()
+                self._changed.notify_all()
         if too_slow:
             self._on_gone()
 
@@ -70,15 +71,17 @@ class StdoutWriter:
         """Waits until everything is written, or cannot be. Blocks."""
         with self._changed:
             self._ending = True
-            self._changed.notify()
-        self._thread.join()
+            self._changed.notify_all()
+            # The thread itself may be stuck in a write that a reader who has stopped reading never ends.
+            while not self._done and not self.gone:
+                self._changed.wait()
 
     def _give_up(self, reason: str) -> None:
         """To be called with the lock held."""
         self.gone = True
         self.reason = reason
         self._waiting.clear()
-        self._changed.notify()
+        self._changed.notify_all()
 
     def _write_all(self) -> None:
         try:
@@ -94,6 +97,9 @@ class StdoutWriter:
                 pass
         finally:
             os.close(self._descriptor)
+            with self._changed:
+                self._done = True
+                self._changed.notify_all()
 
     def _write_some(self) -> bool:
         with self._changed:
