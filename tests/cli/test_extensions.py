@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import Command
 from tests.plugins.distributions import make_distribution, make_tool_distribution
 
@@ -51,3 +53,25 @@ def test_the_command_of_a_transport_reads_the_settings_once(openheim: Command, t
     assert ended.err.count("colour") == 1
     assert ended.err.count("RuntimeError: broken") == 1
     assert [line for line in ended.err.splitlines() if not line.startswith("warning: ")] == []
+
+
+INTERRUPTED = """
+import os, signal
+
+class Named:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.{signal})
+        while True:
+            pass
+
+class Owner:
+    named = Named()
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_while_a_plugin_makes_its_classes(openheim: Command, tmp_path: Path, name: str, code: int) -> None:
+    make_tool_distribution(tmp_path / "site", "acme-named", "named", INTERRUPTED.replace("{signal}", name))
+    ended = openheim("run", "--provider", "demo", "hi", env={"PYTHONPATH": str(tmp_path / "site")})
+    assert (ended.code, ended.out) == (code, ""), ended.err
+    assert "Traceback" not in ended.err

@@ -116,7 +116,7 @@ async def test_the_window_of_the_settings_is_kept_to(tmp_path: Path) -> None:
             await session.run(f"hello {number} " + "padding " * 100)
         assert trimmed
         assert len(runtime.store.load(session.id).messages) == 24
-        context = runtime.store.load(session.id).meta.extra["context"]
+    context = runtime.store.load(session.id).meta.extra["context"]
     async with make_runtime(settings=settings) as runtime:
         loaded = runtime.load_session(session.id)
         assert loaded.meta.extra["context"] == context

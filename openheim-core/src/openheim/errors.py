@@ -83,6 +83,7 @@ __all__ = (
     "ToolError",
     "UnknownFinishError",
     "UsageError",
+    "interrupt_behind",
     "unwrapped",
 )
 
@@ -117,6 +118,26 @@ def unwrapped(err: Exception) -> Exception:
     while isinstance(err, ExceptionGroup) and len(err.exceptions) == 1:
         err = err.exceptions[0]
     return err
+
+
+def interrupt_behind(err: BaseException) -> KeyboardInterrupt | None:
+    """The interrupt that an error is, or that led to it.
+
+    Until 3.12, Python wraps whatever is raised while a class is being made, an interrupt too, in a ``RuntimeError``.
+    """
+    open_errors: list[BaseException | None] = [err]
+    seen: set[int] = set()
+    while open_errors:
+        current = open_errors.pop()
+        if isinstance(current, KeyboardInterrupt):
+            return current
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        open_errors += (current.__cause__, current.__context__)
+        if isinstance(current, BaseExceptionGroup):
+            open_errors += current.exceptions
+    return None
 
 
 class UsageError(OpenheimError):

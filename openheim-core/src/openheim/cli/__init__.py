@@ -71,6 +71,7 @@ def _run(arguments: list[str]) -> int:
     import signal
 
     from openheim.cli.failures import report_failure
+    from openheim.errors import interrupt_behind
 
     came: list[int] = []
 
@@ -88,7 +89,6 @@ def _run(arguments: list[str]) -> int:
         return 143 if came and code == 130 else code
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
-    except Terminated:
-        return 143
     except BaseException as err:
-        return report_failure(err)
+        interrupt = interrupt_behind(err)
+        return 143 if isinstance(interrupt, Terminated) else report_failure(interrupt or err)

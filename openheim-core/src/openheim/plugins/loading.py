@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stevedore.driver import DriverManager
 
+from openheim.errors import interrupt_behind
 from openheim.plugins.problems import load_failed
 from openheim.plugins.registry import LoadedPlugin
 from openheim.plugins.supervision import supervised
@@ -41,9 +42,9 @@ def import_candidate(candidate: Candidate) -> LoadedPlugin:
     try:
         with supervised(f"Plugin {candidate.label} ({candidate.origin}) is being imported"):
             plugin = _Winner(candidate).extensions[0].plugin
-    except KeyboardInterrupt:
-        raise
     except BaseException as err:
+        if interrupt := interrupt_behind(err):
+            raise interrupt from None
         # Everything else, SystemExit and the panics of compiled extensions included, is the plugin's failure, not ours.
         raise load_failed(candidate.label, candidate.origin, err) from err
     return LoadedPlugin(plugin, candidate, (time.perf_counter() - started) * 1000)
