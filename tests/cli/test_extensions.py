@@ -75,3 +75,26 @@ def test_a_signal_while_a_plugin_makes_its_classes(openheim: Command, tmp_path: 
     ended = openheim("run", "--provider", "demo", "hi", env={"PYTHONPATH": str(tmp_path / "site")})
     assert (ended.code, ended.out) == (code, ""), ended.err
     assert "Traceback" not in ended.err
+
+
+TALKATIVE = "import logging\nfor level in ('debug', 'info', 'warning'):\n    getattr(logging.getLogger('openheim.acme'), level)('said it')\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments", "shown"),
+    [
+        ("", (), ["warning"]),
+        ("info", (), ["info", "warning"]),
+        ("debug", (), ["debug", "info", "warning"]),
+        ("debug", ("--log-level", "error"), []),
+    ],
+)
+def test_the_level_of_what_is_logged(
+    openheim: Command, tmp_path: Path, given: str, arguments: tuple[str, ...], shown: list[str]
+) -> None:
+    make_tool_distribution(tmp_path / "site", "acme-talkative", "talkative", TALKATIVE)
+    ended = openheim("tools", "list", *arguments, env={"PYTHONPATH": str(tmp_path / "site"), "OPENHEIM_LOG": given})
+    assert ended.code == 0
+    assert [
+        level for level in ("debug", "info", "warning") if f"{level.upper()} openheim.acme: said it" in ended.err
+    ] == shown

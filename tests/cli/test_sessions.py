@@ -27,6 +27,8 @@ from tests.store.stores import (
     user,
     write_session,
 )
+from tests.support.openai_server import OpenAIServer
+from tests.support.openai_wire import text
 
 SECRET = "sk-secret-of-this-machine"
 
@@ -348,3 +350,22 @@ def test_nothing_heavy_is_imported(openheim: Command, two: HistoryStore, argumen
     loaded: list[Any] = json.loads(done.stderr.splitlines()[-1])
     assert not {"pydantic", "httpx", "tomlkit", "openheim.runtime", "asyncio"} & set(loaded)
     assert ("sqlite3" in loaded) == (arguments == ["list"])
+
+
+def test_compact(openheim: Command) -> None:
+    with OpenAIServer([text(reply) for reply in ("one", "two", "three", "the summary", "four")]) as server:
+        openheim.use(server)
+        assert openheim("run", "first").code == 0
+        (history,) = [path.stem for path in (openheim.home / "history").glob("*.jsonl")]
+        ended = openheim("sessions", "compact", history[:8])
+        assert (ended.code, ended.out) == (0, f"nothing to compact in {history}\n"), ended.err
+        for prompt in ("second", "third"):
+            assert openheim("run", "--continue", prompt).code == 0
+        ended = openheim("sessions", "compact", history)
+        assert (ended.code, ended.out) == (0, f"compacted {history}\n"), ended.err
+        assert openheim("run", "--continue", "fourth").out == "four\n"
+        sent = json.dumps(server.prompts[-1].json["messages"])
+    assert "the summary" in sent
+    assert "first" in sent
+    assert "two" not in sent
+    assert "two" in openheim("sessions", "show", history).out

@@ -95,6 +95,21 @@ def test_the_client_for_scripts(tmp_path: Path) -> None:
         SyncClient(provider=script).new_session()
 
 
+def test_stored_sessions_of_a_script(tmp_path: Path) -> None:
+    replies = ["one", "two", "a summary", "three"]
+    with SyncClient(provider=ScriptedProvider(replies), data_dir=tmp_path / "data") as client:
+        session = client.new_session(cwd=tmp_path)
+        session.run("first")
+        assert not session.compact()
+        copy = client.fork(session.id)
+        client.rename(copy, "copy")
+        assert [hit.row.meta.title for hit in client.search("copy")] == ["copy"]
+        client.archive(session.id)
+        assert [row.meta.title for row in client.list_sessions().rows] == ["copy"]
+        client.delete(copy)
+        assert client.list_sessions().rows == []
+
+
 def test_leaving_the_loop_of_a_script_cancels_the_turn(tmp_path: Path) -> None:
     provider = ScriptedProvider([reply_text("a", Pause()), "next"])
     with SyncClient(provider=provider) as client:
@@ -130,3 +145,26 @@ def test_cancelling_from_another_thread(tmp_path: Path) -> None:
 def test_errors_of_a_script_reach_it_as_they_are(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), SyncClient(provider=ScriptedProvider([])):
         raise ZeroDivisionError
+
+
+async def test_operations_on_stored_sessions(tmp_path: Path) -> None:
+    async with Client(provider=ScriptedProvider(["one", "two", "three"]), data_dir=tmp_path / "data") as client:
+        session = client.new_session(cwd=tmp_path)
+        await session.run("the first question")
+        await session.run("the second question")
+        copy = await client.fork(session.id, title="another way")
+        assert {row.meta.id for row in (await client.list_sessions(cwd=tmp_path)).rows} == {session.id, copy}
+        assert [hit.row.meta.id for hit in await client.search("another")] == [copy]
+        await client.rename(session.id, "first")
+        assert session.meta.title == "first"
+        assert "the second question" in await client.export_markdown(copy)
+        document = await client.export_json(copy, secrets=["second question"])
+        await client.delete(copy)
+        assert await client.import_session(document) == copy
+        assert "second question" not in await client.export_markdown(copy)
+        await client.archive(session.id)
+        assert [row.meta.id for row in (await client.list_sessions()).rows] == [copy]
+        assert [meta.id for meta in (await client.prune(keep=1, dry_run=True)).removed] == [
+            meta.id for meta in (await client.prune(keep=1)).removed
+        ]
+        assert len((await client.list_sessions(archived=None)).rows) == 1

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from openheim.messages import Block
     from openheim.providers import Provider, ToolSpec
     from openheim.runtime import Session
+    from openheim.store.operations.removal import Pruned
     from openheim.store.rows import SearchHit, SessionPage
     from openheim.tools import Tool
 
@@ -155,7 +156,7 @@ class Client:
         """Stored sessions, the one used last first. See :func:`openheim.store.operations.listing.list_sessions`."""
         from openheim.store.operations.listing import list_sessions
 
-        directory = str(cwd) if cwd is not None else None
+        directory = str(await anyio.Path(cwd).resolve()) if cwd is not None else None
         return await self._blocking(list_sessions, cwd=directory, archived=archived, limit=limit, cursor=cursor)
 
     async def search(self, words: str, *, limit: int = 20) -> list[SearchHit]:
@@ -202,6 +203,40 @@ class Client:
                 )
             self.runtime.close_session(live)
         await self._blocking(delete_session, session_id)
+
+    async def prune(
+        self, *, older_than_secs: float | None = None, keep: int | None = None, dry_run: bool = False
+    ) -> Pruned:
+        """Deletes sessions that were not used for long. Those in use are kept; ``removed`` and ``kept`` say which."""
+        from openheim.store.operations.removal import prune_sessions
+
+        limits = {"older_than_secs": older_than_secs, "keep": keep}
+        planned = await self._blocking(prune_sessions, **limits, dry_run=True)
+        if dry_run:
+            return planned
+        for meta in planned.removed:
+            live = self.runtime.live.get(meta.id)
+            if live is not None and not live.running:
+                self.runtime.close_session(live)
+        return await self._blocking(prune_sessions, **limits)
+
+    async def export_markdown(self, session_id: str, *, secrets: Sequence[str] = ()) -> str:
+        """A session to read, without the secrets named."""
+        from openheim.store.operations.export import export_markdown
+
+        return await self._blocking(export_markdown, session_id, secrets=secrets)
+
+    async def export_json(self, session_id: str, *, secrets: Sequence[str] = ()) -> dict[str, Any]:
+        """A session as a JSON object that :meth:`import_session` takes, without the secrets named."""
+        from openheim.store.operations.export import export_json
+
+        return await self._blocking(export_json, session_id, secrets=secrets)
+
+    async def import_session(self, document: Any) -> str:
+        """Adds a session from a JSON object, and returns its id, which is a new one if it is taken here."""
+        from openheim.store.operations.importing import import_session
+
+        return (await self._blocking(import_session, document)).id
 
     async def _blocking(self, operation: Callable[..., T], *arguments: Any, **named: Any) -> T:
         return await anyio.to_thread.run_sync(partial(operation, self.runtime.store, *arguments, **named))
@@ -274,6 +309,14 @@ class SyncClient:
         """See :meth:`Client.fork`."""
         return self.portal.call(partial(self._client.fork, session_id, title=title))
 
+    def rename(self, session_id: str, title: str) -> None:
+        """See :meth:`Client.rename`."""
+        self.portal.call(self._client.rename, session_id, title)
+
+    def archive(self, session_id: str) -> None:
+        """See :meth:`Client.archive`."""
+        self.portal.call(self._client.archive, session_id)
+
     def delete(self, session_id: str) -> None:
         """See :meth:`Client.delete`."""
         self.portal.call(self._client.delete, session_id)
@@ -318,6 +361,10 @@ class SyncSession:
                 yield event
         finally:
             portal.call(events.aclose)
+
+    def compact(self) -> bool:
+        """See :meth:`openheim.Session.compact`."""
+        return self._client.portal.call(self._session.compact)
 
     def cancel(self) -> None:
         """Cancels the turn that is running; may be called from another thread."""

@@ -114,7 +114,7 @@ class TurnOutcome:
     error: OpenheimError | None = None
 
 
-async def nobody(block: ToolUseBlock, number: int, question: str) -> bool:
+async def _nobody(block: ToolUseBlock, number: int, question: str) -> bool:
     """Answers tools' questions where nobody can be asked."""
     return False
 
@@ -129,7 +129,7 @@ class TurnLoop:
         *,
         publish: Callable[[Event], None],
         decide: Callable[[ToolCall], Awaitable[Decision]],
-        ask: Callable[[ToolUseBlock, int, str], Awaitable[bool]] = nobody,
+        ask: Callable[[ToolUseBlock, int, str], Awaitable[bool]] = _nobody,
     ) -> None:
         self.settings = settings
         self.history = history

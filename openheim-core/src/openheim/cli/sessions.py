@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from openheim.store.index import Progress
     from openheim.store.rows import SessionRow
 
-__all__ = ("app",)
+__all__ = ("ExportFormat", "app")
 
 app = lean_app(no_args_is_help=True, help="List, search, copy and remove sessions.")
 
@@ -153,6 +153,25 @@ def fork_command(
         print_json(copy.to_dict(full=True))
     else:
         print(copy.id)
+
+
+@app.command("compact", cls=LeanCommand)
+def compact_command(session_id: Id) -> None:
+    """Have the model summarise a session, so that it goes on with less to read. What is stored stays as it is."""
+    import anyio
+
+    from openheim.cli.starting import make_runtime
+
+    async def compact() -> bool:
+        async with runtime:
+            return await session.compact()
+
+    runtime = make_runtime()
+    session = runtime.load_session(_found(runtime.store, session_id))
+    for line in session.warnings:
+        warn(line)
+    done = anyio.run(compact)
+    print(f"compacted {session.id}" if done else f"nothing to compact in {session.id}")
 
 
 @app.command("archive", cls=LeanCommand)

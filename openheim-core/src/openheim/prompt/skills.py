@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from openheim.files import Files
 
-__all__ = ("Skill", "SkillFolder", "SkillLibrary", "is_skill_name", "merged_skills")
+__all__ = ("Skill", "SkillFolder", "SkillLibrary", "describe", "is_skill_name", "merged_skills")
 
 _SUFFIX = ".md"
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ("Database", "transaction")
+__all__ = ("Database", "OtherFormatError", "transaction")
 
 T = TypeVar("T")
 

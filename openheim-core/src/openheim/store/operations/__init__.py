@@ -2,3 +2,5 @@
 
 Each subject is a module of functions that take the store; all of them block. Import the module that is needed.
 """
+
+__all__ = ()
