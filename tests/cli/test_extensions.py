@@ -77,7 +77,12 @@ def test_a_signal_while_a_plugin_makes_its_classes(openheim: Command, tmp_path: 
     assert "Traceback" not in ended.err
 
 
-TALKATIVE = "import logging\nfor level in ('debug', 'info', 'warning'):\n    getattr(logging.getLogger('openheim.acme'), level)('said it')\n"
+TALKATIVE = """
+import logging
+
+for level in ("debug", "info", "warning"):
+    getattr(logging.getLogger("openheim.acme"), level)("said it")
+"""
 
 
 @pytest.mark.parametrize(
@@ -95,6 +100,5 @@ def test_the_level_of_what_is_logged(
     make_tool_distribution(tmp_path / "site", "acme-talkative", "talkative", TALKATIVE)
     ended = openheim("tools", "list", *arguments, env={"PYTHONPATH": str(tmp_path / "site"), "OPENHEIM_LOG": given})
     assert ended.code == 0
-    assert [
-        level for level in ("debug", "info", "warning") if f"{level.upper()} openheim.acme: said it" in ended.err
-    ] == shown
+    levels = ("debug", "info", "warning")
+    assert [level for level in levels if f"{level.upper()} openheim.acme: said it" in ended.err] == shown

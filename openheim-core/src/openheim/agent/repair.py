@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from openheim.messages import Block
 
-__all__ = ("RepairedHistory", "is_derived", "repaired", "with_every_call_answered")
+__all__ = ("RepairedHistory", "is_derived", "repaired")
 
 _LOST = "Error: the outcome of this call is unknown: it was interrupted before its result was stored"
 _HEADLESS = "[The beginning of this conversation is missing.]"
@@ -105,10 +105,6 @@ def repaired(messages: Sequence[Message]) -> list[Message]:
     history = RepairedHistory()
     history.update(messages)
     return history.messages
-
-
-# The name that the runtime knows it by.
-with_every_call_answered = repaired
 
 
 def is_derived(message: Message) -> bool:
