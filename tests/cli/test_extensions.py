@@ -8,6 +8,8 @@ import pytest
 
 from tests.cli.command import Command
 from tests.plugins.distributions import make_distribution, make_tool_distribution
+from tests.support.openai_server import OpenAIServer
+from tests.support.openai_wire import tool_calls
 
 TRANSPORT = """
 from openheim import hookimpl
@@ -102,3 +104,34 @@ def test_the_level_of_what_is_logged(
     assert ended.code == 0
     levels = ("debug", "info", "warning")
     assert [level for level in levels if f"{level.upper()} openheim.acme: said it" in ended.err] == shown
+
+
+STUCK = """
+import time
+
+import anyio
+from openheim import hookimpl, tool
+
+@tool
+async def stuck() -> str:
+    "Reads something slow."
+    await anyio.to_thread.run_sync(time.sleep, 600, abandon_on_cancel=True)
+    return ""
+
+@hookimpl
+def openheim_tools(settings, context):
+    return [stuck]
+"""
+
+
+def test_a_thread_that_was_left_behind_does_not_keep_the_process(
+    openheim: Command, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    make_distribution(site, "acme-stuck", "1", {"openheim.tools": ["stuck = acme_stuck"]}, {"acme_stuck": STUCK})
+    with OpenAIServer([tool_calls(("stuck", {}))]) as server:
+        openheim.use(server)
+        ended = openheim("run", "--timeout", "1", "hi", env={"PYTHONPATH": str(site)})
+    assert ended.code == 3
+    assert "stopped by --timeout" in ended.err
+    assert "left behind" in ended.err

@@ -14,6 +14,9 @@ from typing import NoReturn
 __all__ = ("Terminated", "main")
 
 
+_THREAD_GRACE_SECS = 1.0
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM came. Like Ctrl+C it passes through whatever catches the faults of plugins, ``SystemExit`` among them."""
 
@@ -32,6 +35,7 @@ def main() -> NoReturn:
     else:
         code = _run(arguments)
     code = _flushed(code)
+    _wait_for_threads(code)
     # The interpreter would look for garbage in everything that was imported, for some 9 ms, only to end.
     gc.freeze()
     sys.exit(code)
@@ -65,6 +69,31 @@ def _flushed(code: int) -> int:
     # Without this, the interpreter would try again on its way out, and complain.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return code
+
+
+def _wait_for_threads(code: int) -> None:
+    """Gives threads that are still at work a moment, and ends the process if they do not take it.
+
+    A cancelled tool may have left one behind, blocked in something that cannot be interrupted. The interpreter would
+    wait for that without end.
+    """
+    if "threading" not in sys.modules:
+        return
+    import threading
+    import time
+
+    deadline = time.monotonic() + _THREAD_GRACE_SECS
+    for thread in threading.enumerate():
+        if thread is threading.main_thread() or thread.daemon:
+            continue
+        thread.join(max(0.0, deadline - time.monotonic()))
+        if thread.is_alive():
+            import atexit
+
+            print("note: something that was cancelled has not ended, and is left behind", file=sys.stderr)
+            atexit._run_exitfuncs()
+            sys.stderr.flush()
+            os._exit(code)
 
 
 def _run(arguments: list[str]) -> int:
