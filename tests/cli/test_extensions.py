@@ -124,9 +124,7 @@ def openheim_tools(settings, context):
 """
 
 
-def test_a_thread_that_was_left_behind_does_not_keep_the_process(
-    openheim: Command, tmp_path: Path
-) -> None:
+def test_a_thread_that_was_left_behind_does_not_keep_the_process(openheim: Command, tmp_path: Path) -> None:
     site = tmp_path / "site"
     make_distribution(site, "acme-stuck", "1", {"openheim.tools": ["stuck = acme_stuck"]}, {"acme_stuck": STUCK})
     with OpenAIServer([tool_calls(("stuck", {}))]) as server:
