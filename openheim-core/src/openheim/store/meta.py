@@ -128,9 +128,13 @@ def read_meta(path: Path) -> SessionMeta | None:
         return None
 
 
+_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
+
+
 def meta_text(meta: SessionMeta) -> str:
-    """What the file holds."""
-    return json.dumps({"meta": meta.to_dict(full=True)}, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    """What the file holds: JSON with a line for each field. (``indent`` would take ten times as long.)"""
+    fields = [f"    {_encode(name)}: {_encode(value)}" for name, value in meta.to_dict(full=True).items()]
+    return '{\n  "meta": {\n' + ",\n".join(fields) + "\n  }\n}\n"
 
 
 def write_meta(path: Path, text: str, *, durable: bool = False) -> None:
