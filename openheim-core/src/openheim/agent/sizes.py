@@ -19,7 +19,6 @@ from openheim.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from openheim.messages import Block, Message
@@ -31,8 +30,8 @@ __all__ = ("IMAGE_BYTES", "MESSAGE_BYTES", "message_size", "text_size", "tools_s
 MESSAGE_BYTES = 16
 IMAGE_BYTES = 6000
 
-_KNOWN_TOOLS = 1024
-_tool_sizes: dict[int, tuple[ToolSpec, int]] = {}
+_KNOWN_TOOLS = 64
+_tool_sizes: dict[int, tuple[tuple[ToolSpec, ...], int]] = {}
 
 
 def message_size(message: Message) -> int:
@@ -40,27 +39,25 @@ def message_size(message: Message) -> int:
     return size if message.opaque is None else size + _json_size(message.opaque)
 
 
-def tools_size(tools: Sequence[ToolSpec]) -> int:
+def tools_size(tools: tuple[ToolSpec, ...]) -> int:
     """The length of the definitions as JSON."""
-    return sum(map(_tool_size, tools))
+    # Sessions share their tools, and encoding them would cost more than the rest of a new session.
+    known = _tool_sizes.get(id(tools))
+    if known is not None and known[0] is tools:
+        return known[1]
+    size = sum(
+        _json_size({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
+        for tool in tools
+    )
+    if len(_tool_sizes) >= _KNOWN_TOOLS:
+        _tool_sizes.clear()
+    _tool_sizes[id(tools)] = (tools, size)
+    return size
 
 
 def text_size(text: str) -> int:
     """The length in UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
-def _tool_size(tool: ToolSpec) -> int:
-    # The tools of all sessions share their parameters, and encoding them costs more than the rest of a new session.
-    known = _tool_sizes.get(id(tool.parameters))
-    if known is not None and known[0] == tool:
-        return known[1]
-    size = _json_size({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
-    if len(_tool_sizes) >= _KNOWN_TOOLS:
-        _tool_sizes.clear()
-    # Holding the tool keeps the id from being given to another object.
-    _tool_sizes[id(tool.parameters)] = (tool, size)
-    return size
 
 
 def _block_size(block: Block) -> int:

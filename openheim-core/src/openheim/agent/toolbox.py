@@ -32,11 +32,24 @@ def replay_of(tool: Tool) -> Replay:
     return replay
 
 
+_KNOWN_SPECS = 64
+_known_specs: dict[tuple[tuple[str, str, int], ...], tuple[ToolSpec, ...]] = {}
+
+
+def _shared(tools: Iterable[Tool]) -> tuple[ToolSpec, ...]:
+    specs = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
+    # The specs hold their parameters, so the ids stay theirs.
+    key = tuple((spec.name, spec.description, id(spec.parameters)) for spec in specs)
+    if key not in _known_specs and len(_known_specs) >= _KNOWN_SPECS:
+        _known_specs.clear()
+    return _known_specs.setdefault(key, specs)
+
+
 class Toolbox:
     """Tools sorted by name, so that what the model sees is the same in every session and restart.
 
-    ``specs`` and ``read_only_specs`` are the same tuple objects for the life of the toolbox: providers keep what they
-    made from them.
+    ``specs`` and ``read_only_specs`` are the same tuple objects for the life of the toolbox, and for every session with
+    the same tools: providers keep what they made from them.
 
     Args:
         settings: tool name to the settings of its toolset.
@@ -45,10 +58,8 @@ class Toolbox:
     def __init__(self, tools: Iterable[Tool], settings: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         self._settings = dict(settings or {})
         self.tools: dict[str, Tool] = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
-        self.specs: tuple[ToolSpec, ...] = tuple(
-            ToolSpec(tool.name, tool.description, tool.parameters) for tool in self.tools.values()
-        )
-        self.read_only_specs = tuple(spec for spec in self.specs if is_read_only(self.tools[spec.name]))
+        self.specs: tuple[ToolSpec, ...] = _shared(self.tools.values())
+        self.read_only_specs = _shared(filter(is_read_only, self.tools.values()))
 
     def get(self, name: str) -> Tool | None:
         return self.tools.get(name)

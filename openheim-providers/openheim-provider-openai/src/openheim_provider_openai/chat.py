@@ -107,8 +107,7 @@ class _Kept:
 
     def tools_bytes(self, tools: tuple[ToolSpec, ...]) -> bytes:
         if self._tools[0] is not tools:
-            encoded = b",".join(map(_encode_tool, tools))
-            self._tools = (tools, b',"tools":[' + encoded + b"]" if encoded else b"")
+            self._tools = _encode_tools(tools)
         return self._tools[1]
 
     def _forget_from(self, position: int) -> None:
@@ -166,6 +165,22 @@ def _call(block: ToolUseBlock) -> dict[str, Any]:
 
 def _image_part(image: ImageBlock) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": f"data:{image.mime_type};base64,{image.data}"}}
+
+
+_KNOWN_TOOLS = 64
+_known_tools: dict[int, tuple[tuple[ToolSpec, ...], bytes]] = {}
+
+
+def _encode_tools(tools: tuple[ToolSpec, ...]) -> tuple[tuple[ToolSpec, ...], bytes]:
+    """The tools and their bytes. Sessions with the same tools share both."""
+    known = _known_tools.get(id(tools))
+    if known is None or known[0] is not tools:
+        encoded = b",".join(map(_encode_tool, tools))
+        known = (tools, b',"tools":[' + encoded + b"]" if encoded else b"")
+        if len(_known_tools) >= _KNOWN_TOOLS:
+            _known_tools.clear()
+        _known_tools[id(tools)] = known
+    return known
 
 
 def _encode_tool(tool: ToolSpec) -> bytes:
