@@ -25,7 +25,18 @@ def test_version(openheim: Command) -> None:
 def test_help_names_every_command_and_who_brings_the_others(openheim: Command) -> None:
     ended = openheim("--help")
     assert ended.code == 0
-    for word in ("run", "init", "plugins", "tools", "models", "doctor", "acp", "openheim-transport-ws", "--log-level"):
+    for word in (
+        "run",
+        "init",
+        "plugins",
+        "tools",
+        "models",
+        "doctor",
+        "acp",
+        "serve",
+        "openheim-transport-ws",
+        "--log-level",
+    ):
         assert word in ended.out
     assert openheim().out == ended.out
 
