@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -425,3 +426,27 @@ def test_slips_give_the_object_that_was_asked_for(openheim: Command) -> None:
     for arguments in (["--max-iterations", "0"], ["--timeout", "0"], ["--mode", "fast"]):
         ended = openheim("run", "--provider", "demo", "--output", "json", *arguments, "hi")
         assert (ended.code, ended.json["error"]["kind"]) == (2, "usage" if arguments[0] != "--mode" else "config")
+
+
+def test_a_standard_output_that_does_not_block_gets_everything(openheim: Command) -> None:
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    with OpenAIServer([text("x" * 300_000)]) as server, open(ours, "rb") as reader:
+        openheim.use(server)
+        process = openheim.start("run", "hi", stdout=theirs)
+        os.close(theirs)
+        assert len(reader.read()) == 300_001
+        ended = finish(process)
+    assert ended.code == 0, ended.err
+
+
+def test_what_cannot_be_read_of_a_stream_is_told_once_and_not_shown(openheim: Command) -> None:
+    key = "sk-of-a-proxy-that-repeats-it"
+    events = [f"data: Authorization: Bearer {key}\n\n".encode()] * 50
+    reply = text("fine")
+    with OpenAIServer([replace(reply, pieces=(*events, *reply.pieces))]) as server:
+        openheim.use(server)
+        ended = openheim("run", "hi")
+    assert (ended.code, ended.out) == (0, "fine\n"), ended.err
+    assert key not in ended.err
+    assert ended.err.count("skipped") == 1

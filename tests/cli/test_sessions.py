@@ -369,3 +369,16 @@ def test_compact(openheim: Command) -> None:
     assert "first" in sent
     assert "two" not in sent
     assert "two" in openheim("sessions", "show", history).out
+
+
+def test_names_that_are_not_utf8(openheim: Command, tmp_path: Path) -> None:
+    folder = os.path.join(os.fsencode(tmp_path), b"a\xff")
+    os.mkdir(folder)
+    assert openheim("run", "--provider", "demo", "--cwd", os.fsdecode(folder), "hi").code == 0
+    assert openheim("run", "--provider", "demo", "hello").code == 0
+    for arguments in (("list",), ("list", "--json"), ("search", "hello"), ("prune", "--keep", "5", "--yes")):
+        ended = openheim("sessions", *arguments)
+        assert (ended.code, ended.err.count("error")) == (0, 0), ended.err
+    ended = openheim("run", "--provider", "demo", "--continue", "--cwd", os.fsdecode(folder), "hi")
+    assert ended.code == 0, ended.err
+    assert len(json.loads(openheim("sessions", "list", "--json").out)) == 2

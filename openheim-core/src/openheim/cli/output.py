@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import sys
 import threading
 from collections import deque
@@ -23,6 +24,10 @@ __all__ = ("StdoutWriter",)
 
 #: Bytes that may wait behind what is being written.
 WAITING_BYTES = 64 * 1024 * 1024
+
+
+#: How often a writer that waits for its reader looks whether it was given up.
+_LOOK_UP_SECS = 0.5
 
 
 class StdoutWriter:
@@ -111,7 +116,12 @@ class StdoutWriter:
             self._waiting.clear()
         view = memoryview(data)
         while view:
-            written = os.write(self._descriptor, view[:1_048_576])
+            try:
+                written = os.write(self._descriptor, view[:1_048_576])
+            except BlockingIOError:
+                # Whoever shares the other end has made it non-blocking; the reader is slow and not gone.
+                select.select([], [self._descriptor], [], _LOOK_UP_SECS)
+                written = 0
             view = view[written:]
             with self._changed:
                 self._bytes -= written

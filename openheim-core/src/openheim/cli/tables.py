@@ -20,7 +20,9 @@ def print_json(document: Any) -> None:
 
     from openheim.jsontext import plain
 
-    print(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    # Halves of characters, as names of folders may hold, have no form in UTF-8.
+    print(text.encode(errors="replace").decode())
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -73,6 +73,7 @@ class ChatAssembler:
         self._model: str | None = None
         self._finish: str | None = None
         self._refused = False
+        self._skipped = False
         self._parts: list[_Prose | ToolCall] = []
         self._prose: _Prose | None = None
         self._calls = ToolCalls()
@@ -125,8 +126,8 @@ class ChatAssembler:
                 self._count(usage)
             if self._model is None and isinstance(payload.get("model"), str):
                 self._model = payload["model"]
-        except (AttributeError, KeyError, TypeError) as err:
-            _log.warning("skipped a part of the stream that is not of the expected shape (%s): %.200s", err, text)
+        except (AttributeError, KeyError, TypeError):
+            self._skip("is not of the expected shape")
 
     def _take(self, delta: dict[str, Any]) -> None:
         content = delta.get("content")
@@ -195,7 +196,13 @@ class ChatAssembler:
         if stripped == "[DONE]":
             self.done = True
         elif stripped and not stripped.startswith(":"):  # A comment that was put into a data line keeps alive as well.
-            _log.warning("skipped a part of the stream that is not JSON: %.200s", stripped)
+            self._skip("is not JSON")
+
+    def _skip(self, why: str) -> None:
+        # What was sent may hold a key that a proxy repeats, and there may be any number of such parts.
+        if not self._skipped:
+            self._skipped = True
+            _log.warning("skipped a part of the stream, and skips all others like it: it %s", why)
 
     # --- the result ---
 

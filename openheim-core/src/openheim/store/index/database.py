@@ -6,7 +6,7 @@ import logging
 import os
 import sqlite3
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from openheim.errors import StorageError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ("Database", "OtherFormatError", "transaction")
+__all__ = ("Database", "OtherFormatError", "storable", "transaction")
 
 T = TypeVar("T")
 
@@ -117,6 +117,11 @@ class Database:
                 os.unlink(f"{self.path}{suffix}")
             except FileNotFoundError:
                 pass
+
+
+def storable(value: Any) -> Any:
+    """The value as the database takes it: halves of characters, as names of folders may hold, have no form in UTF-8."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
 @contextmanager

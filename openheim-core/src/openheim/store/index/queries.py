@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from openheim.store.digest import LogDigest
+from openheim.store.index.database import storable
 from openheim.store.index.update import PLACES
 from openheim.store.meta import SessionMeta
 from openheim.store.rows import SearchHit, SessionPage, SessionRow, cursor_of, position_of
@@ -39,7 +40,7 @@ def page(
     conditions, values = ["1"], dict[str, Any](limit=-1 if limit is None else limit + 1)
     if cwd is not None:
         conditions.append("cwd = :cwd")
-        values["cwd"] = cwd
+        values["cwd"] = storable(cwd)
     if archived is not None:
         conditions.append("archived = :archived")
         values["archived"] = archived

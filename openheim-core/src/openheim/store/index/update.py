@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from openheim.store.digest import LogDigest, text_of
-from openheim.store.index.database import transaction
+from openheim.store.index.database import storable, transaction
 from openheim.store.index.scan import ABSENT, Seen, Stamp, folder_time, scan, stamp_of, unsettled
 from openheim.store.lines import LogLines
 from openheim.store.rows import sort_key
@@ -97,7 +97,7 @@ def _read_sessions(connection: sqlite3.Connection, store: HistoryStore, session_
         one = _SessionUpdate(connection, store, session_id, number)
         values = one.read()
         if values is not None:
-            rows.append(values)
+            rows.append({name: storable(value) for name, value in values.items()})
         else:
             gone.append((one.row.number,))
     # Last, all at once: a statement that could be undone by itself has the full-text index write out what it has
@@ -200,8 +200,7 @@ class _SessionUpdate:
     def _put_text(self, place: int, text: str) -> None:
         self.connection.execute(
             "INSERT INTO texts (rowid, text) VALUES (?, ?)",
-            # Halves of characters have no form in UTF-8.
-            (self._rowid(place), text[:_TEXT_LIMIT].encode(errors="replace").decode()),
+            (self._rowid(place), storable(text[:_TEXT_LIMIT])),
         )
 
     def _rowid(self, place: int) -> int:
