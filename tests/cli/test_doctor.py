@@ -172,7 +172,7 @@ class Given:
     default_model = "m"
 
     async def generate(self, request, emit):
-        raise NotImplementedError
+        raise NotImplementedError  # doctor lists models and asks for no reply.
 
 class Failing(Given):
     async def models(self):

@@ -260,7 +260,8 @@ def test_cwd_is_directory_and_boundary(openheim: Command, tmp_path: Path) -> Non
     other.mkdir()
     (openheim.folder / "outside.txt").write_text("canary")
     calls = tool_calls(
-        ("write_file", {"path": "in.txt", "content": "x"}), ("read_file", {"path": "../work/outside.txt"})
+        ("write_file", {"path": "in.txt", "content": "x"}),
+        ("read_file", {"path": f"../{openheim.folder.name}/outside.txt"}),
     )
     with OpenAIServer([calls, text("ok")]) as server:
         openheim.use(server)

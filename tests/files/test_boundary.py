@@ -21,7 +21,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    work, out = tmp_path / "work", tmp_path / "out"
+    work, out = tmp_path / "project", tmp_path / "out"
     (work / "d").mkdir(parents=True)
     out.mkdir()
     (work / "d" / "x").write_text("inside")
@@ -37,11 +37,11 @@ def files(work: Path) -> Files:
 LINKS = {
     "to-dir": "d",
     "to-file": "d/x",
-    "up-and-back": "../work/d/x",
+    "up-and-back": "../project/d/x",
     "by-way-of-a-link": "to-dir/../d/x",
     "two-steps": "to-file",
     "d/from-below": "../to-file",
-    "d/two-up-and-back": "../../work/d",
+    "d/two-up-and-back": "../../project/d",
 }
 
 
@@ -66,7 +66,7 @@ LINKS = {
         ("d/from-below", "d/x"),
         ("to-dir/from-below", "d/x"),
         ("d/two-up-and-back/x", "d/x"),
-        ("../work/d", "d"),
+        ("../project/d", "d"),
     ],
 )
 def test_resolve(work: Path, files: Files, path: str, canonical: str) -> None:

@@ -115,6 +115,7 @@ print(files.read_bytes("passage/x", limit=9)[0])
 
 def test_what_the_system_refuses(tmp_path: Path) -> None:
     if os.geteuid() != 0:
+        # Reason: the test gives up root, which nobody else can.
         pytest.skip("only root can become somebody else")
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents[:2]:

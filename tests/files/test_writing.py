@@ -60,6 +60,7 @@ def test_set_user_bits_do_not_stay(files: Files) -> None:
 
 def test_owner_stays(files: Files) -> None:
     if os.geteuid() != 0:
+        # Reason: the system refuses chown to everybody else.
         pytest.skip("only root can give files away")
     path = files.root / "x"
     path.write_bytes(b"1")

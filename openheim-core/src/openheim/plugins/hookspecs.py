@@ -88,7 +88,7 @@ def openheim_tools(settings: Any, context: ToolsContext) -> Sequence[Tool]:
     An exception disables the toolset for this process, with one line on stderr; the others go on. Only a
     ``ConfigError`` is the command's error.
     """
-    raise NotImplementedError
+    raise NotImplementedError  # A hookspec is only a signature: plugins implement it, and nothing calls it.
 
 
 @hookspec(firstresult=True)
@@ -147,4 +147,4 @@ def openheim_commands() -> Mapping[str, Any]:
 
     An exception is reported with one line on stderr; the others go on.
     """
-    raise NotImplementedError
+    raise NotImplementedError  # A hookspec is only a signature: plugins implement it, and nothing calls it.

@@ -66,7 +66,7 @@ class Contract:
         return host
 
     def _name(self) -> str:
-        raise NotImplementedError
+        raise NotImplementedError  # This is a base: each suite names its kind of plugin.
 
     def test_import_is_cheap(self, imported: ImportReport) -> None:
         heavy = imported.loaded(*HEAVY_MODULES)
