@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from openheim.messages import Block, Finish, Message, Role, StopReason
     from openheim.providers import ModelReply, Provider, ToolSpec
 
-__all__ = ("LoopSettings", "TurnHistory", "TurnLoop", "TurnOutcome")
+__all__ = ("LoopSettings", "TurnHistory", "TurnLoop", "TurnOutcome", "nobody")
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class TurnOutcome:
     error: OpenheimError | None = None
 
 
-async def _nobody(block: ToolUseBlock, number: int, question: str) -> bool:
+async def nobody(block: ToolUseBlock, number: int, question: str) -> bool:
     """Answers tools' questions where nobody can be asked."""
     return False
 
@@ -129,7 +129,7 @@ class TurnLoop:
         *,
         publish: Callable[[Event], None],
         decide: Callable[[ToolCall], Awaitable[Decision]],
-        ask: Callable[[ToolUseBlock, int, str], Awaitable[bool]] = _nobody,
+        ask: Callable[[ToolUseBlock, int, str], Awaitable[bool]] = nobody,
     ) -> None:
         self.settings = settings
         self.history = history

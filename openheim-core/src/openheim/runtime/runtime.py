@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import anyio
 
 from openheim.agent.calls import CallContext, prepare_calls, run_calls
+from openheim.agent.loop import nobody
 from openheim.agent.steps import DirectSteps, timestamp
 from openheim.agent.toolbox import Toolbox
 from openheim.agent.turn import ToolEnvironment, filtered_environment
@@ -395,9 +396,6 @@ class Runtime:
             deny=tuple(map(parse_rule, config.permissions.deny)),
         )
         session = GateSession("", known_mode(mode or config.permissions.mode), files.cwd)
-
-        async def nobody(block: ToolUseBlock, number: int, question: str) -> bool:
-            return False
 
         context = CallContext(
             toolbox=toolbox,
