@@ -6,8 +6,7 @@ can look) after :data:`FOREIGN_SECS` without a renewal.
 
 Every change to the file is made under a lock that the kernel keeps (:mod:`openheim.store.guard`). Looking whether a
 lease is stale and replacing it is therefore one step, which only one contender makes, and a crash in the middle of it
-leaves nothing that is in anybody's way: an empty file, at worst, and whoever holds the guard knows that its writer is
-gone. A protocol of links and renames alone cannot do that: between looking and renaming, a stale file can have become
+leaves nothing that is in anybody's way, since every file appears whole. A protocol of links and renames alone cannot do that: between looking and renaming, a stale file can have become
 somebody's live lease. Where a file system has no locks, the file appears whole, creating it is still exclusive, and
 only two takers of the same stale lease could both win.
 """
@@ -28,7 +27,7 @@ from openheim.errors import SessionBusyError, SessionLockedError, StorageError
 from openheim.store.guard import Guard
 from openheim.store.meta import timestamp
 from openheim.store.process import ProcessName, liveness, this_process
-from openheim.store.writing import create_whole, replace_whole
+from openheim.store.writing import TEMPORARY_SUFFIX, create_whole, replace_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +44,7 @@ FOREIGN_SECS = 30 * 60
 #: Age after which a file that cannot be read is up for taking: its writer died between making and filling it.
 UNREADABLE_SECS = 10
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
 
 #: Nobody writes more than that into the file.
 _LIMIT = 4096
@@ -171,18 +170,19 @@ class Lease:
                     # Only where there are no locks.
                     raise self._locked(owner_of(self.path) or _UNKNOWN) from None
             else:
-                if found or not guard.locked:
-                    self._check_stale(_parse(found), guard)
+                self._check_stale(_parse(found), guard)
                 replace_whole(self._name, content)
             self._stamp = _stamp(os.stat(self._name))
         self._content = content
 
     def _create(self, content: bytes) -> bool:
-        """Writes the file if there is none. Nobody reads it before it is whole, but to show it."""
-        try:
-            descriptor = os.open(self._name, _NEW, 0o600)
-        except FileExistsError:
+        """Makes the file if there is none, whole, while nobody else can."""
+        if os.path.lexists(self._name):
             return False
+        folder, name = os.path.split(self._name)
+        temporary = f"{folder}{os.sep}.{name}{TEMPORARY_SUFFIX}"
+        # What is there of that name was left by a crash.
+        descriptor = os.open(temporary, _NEW, 0o600)
         try:
             try:
                 if os.write(descriptor, content) < len(content):
@@ -190,8 +190,9 @@ class Lease:
                 self._stamp = _stamp(os.fstat(descriptor))
             finally:
                 os.close(descriptor)
+            os.rename(temporary, self._name)
         except OSError:
-            os.unlink(self._name)
+            os.unlink(temporary)
             raise
         return True
 
