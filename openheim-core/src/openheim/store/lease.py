@@ -6,9 +6,9 @@ can look) after :data:`FOREIGN_SECS` without a renewal.
 
 Every change to the file is made under a lock that the kernel keeps (:mod:`openheim.store.guard`). Looking whether a
 lease is stale and replacing it is therefore one step, which only one contender makes, and a crash in the middle of it
-leaves nothing that is in anybody's way, since every file appears whole. A protocol of links and renames alone cannot do that: between looking and renaming, a stale file can have become
-somebody's live lease. Where a file system has no locks, the file appears whole, creating it is still exclusive, and
-only two takers of the same stale lease could both win.
+leaves nothing that is in anybody's way, since every file appears whole. A protocol of links and renames alone cannot do
+that: between looking and renaming, a stale file can have become somebody's live lease. Where a file system has no
+locks, creating the file is still exclusive, and only two takers of the same stale lease could both win.
 """
 
 from __future__ import annotations
