@@ -154,7 +154,9 @@ def test_a_second_signal_ends_at_once(openheim: Command, tmp_path: Path, number:
 
 
 def test_a_second_signal_ends_at_once_though_a_tool_blocks_the_event_loop(openheim: Command, tmp_path: Path) -> None:
-    (openheim.folder / "stubborn.py").write_text(STUBBORN.replace("await anyio.sleep_forever()", "time.sleep(600)", 1))
+    # Not one long sleep: the system may hand one of two signals to another thread, which does not end a sleep.
+    blocking = "while True: time.sleep(0.01)"
+    (openheim.folder / "stubborn.py").write_text(STUBBORN.replace("await anyio.sleep_forever()", blocking, 1))
     with OpenAIServer([tool_calls(("stubborn", {})), text("never")]) as server:
         openheim.use(server)
         started = tmp_path / "started"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 from openheim.config.paths import home_dir
@@ -57,6 +58,13 @@ class PromptBuilder:
         self._text = ""
         #: What was found to be wrong, each once: skills that have vanished, files that cannot be read or were cut.
         self.warnings: list[str] = []
+
+    def for_session(self, skills: Sequence[str], started: str) -> PromptBuilder:
+        """A builder for a session in the same place, with skills and a date of its own."""
+        builder = copy.copy(self)
+        builder._skills, builder._started = tuple(skills), started
+        builder._parts, builder._text, builder.warnings = None, "", []
+        return builder
 
     def require_skills(self) -> None:
         """Checks, for a new session, that all its skills are there.
