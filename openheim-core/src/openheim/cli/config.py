@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openheim.cli import options
-from openheim.cli.failures import one_line, warn
+from openheim.cli.failures import warn
 from openheim.cli.lean import LeanCommand, lean_app
+from openheim.cli.printing import one_line
 from openheim.cli.starting import read_settings
 from openheim.cli.tables import print_json, print_table
 from openheim.config.keys import parse_key, shown_key

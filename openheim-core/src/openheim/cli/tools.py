@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from openheim.cli.lean import lean_app
+from openheim.cli.printing import print_text
 from openheim.cli.starting import make_runtime
 from openheim.cli.tables import print_json, print_table
 
@@ -64,5 +65,5 @@ def call_tool(
     # What the tool itself prints is not its result.
     with diverted_stdout():
         result = anyio.run(lambda: runtime.call_tool(name, arguments, cwd=cwd))
-    print(result.content, file=sys.stderr if result.is_error else sys.stdout)
+    print_text(result.content, file=sys.stderr if result.is_error else sys.stdout)
     return 1 if result.is_error else 0

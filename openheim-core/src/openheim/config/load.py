@@ -214,7 +214,7 @@ class _Reading:
                 return {}
             return replaced
         try:
-            values = read_toml(path)
+            values = read_toml(path, given=required)
         except SettingError as err:
             self.errors.append(err.finding)
             return {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
+from openheim._reading import read_given
 from openheim.config.paths import expanded_path
 from openheim.config.rules import KEY_VARIABLES, kind_of
 from openheim.errors import ConfigError
@@ -105,13 +107,13 @@ def _from_file(name: str, what: str, setting: tuple[str, ...]) -> str:
     except ConfigError as err:
         raise UnusableKey(err.message, *setting, hint=err.hint) from err
     try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_KEY_BYTES + 1)
-        if len(data) > _MAX_KEY_BYTES:
-            raise UnusableKey(f"{what} is too long for a key", *setting, hint="name the file that holds the key alone")
-        # With a byte-order mark, which some editors write unasked.
-        key = data.decode("utf-8-sig").strip()
+        # With a byte-order mark, which some editors write unasked. Programs that keep keys offer them in pipes.
+        key = read_given(path, limit=_MAX_KEY_BYTES).decode("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as err:
+        if isinstance(err, OSError) and err.errno == errno.EFBIG:
+            raise UnusableKey(
+                f"{what} is too long for a key", *setting, hint="name the file that holds the key alone"
+            ) from err
         reason = err.strerror if isinstance(err, OSError) else "not UTF-8"
         raise UnusableKey(f"cannot read {what}: {reason}", *setting, hint="check path and permissions") from err
     if not key:

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from openheim._reading import NO_WAIT, open_regular
 from openheim.errors import SessionBusyError, SessionLockedError, StorageError
 from openheim.store.locking import exclusive
 from openheim.store.meta import timestamp
@@ -187,7 +188,7 @@ class Lease:
     def _guarded(self) -> Iterator[int]:
         """The right to change lock files of the folder; OS errors become ours."""
         try:
-            descriptor = os.open(self._guard, os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = os.open(self._guard, os.O_RDWR | os.O_CREAT | NO_WAIT, 0o600)
             try:
                 with exclusive(descriptor):
                     yield descriptor
@@ -235,7 +236,7 @@ def _content() -> bytes:
 
 def _read(path: Path | str) -> bytes | None:
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open_regular(path) as file:
             return file.read(_LIMIT)
     except FileNotFoundError:
         return None
