@@ -37,7 +37,9 @@ def list_tools(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
             ]
         )
         return
-    if not specs:
+    if not specs and runtime.host.names("tools"):
+        print("no toolset that is installed can be used; see openheim plugins list", file=sys.stderr)
+    elif not specs:
         print("no tool is installed; try: pip install openheim-tools-fs", file=sys.stderr)
     print_table(("NAME", "DESCRIPTION"), [(spec.name, _first_sentence(spec.description)) for spec in specs])
 

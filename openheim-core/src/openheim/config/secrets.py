@@ -58,9 +58,12 @@ def find_key(name: str, entry: ProviderEntry, environment: Mapping[str, str]) ->
     where = f"provider {name!r}"
     key, source, setting = _found_key(name, entry, environment)
     if not key and entry.env_var:
+        from openheim.config.masking import without_keys
+
+        variable = without_keys(entry.env_var)
         raise UnusableKey(
-            f"{where} has no key: the variable {entry.env_var} is not set",
-            hint=f"set {entry.env_var}, or take env_var out of [providers.{name}] if no key is needed",
+            f"{where} has no key: the variable {variable} is not set",
+            hint=f"set {variable}, or take env_var out of [providers.{name}] if no key is needed",
         )
     if not key.isascii() or not key.isprintable():
         raise UnusableKey(
@@ -93,7 +96,10 @@ def _referred(place: Mapping[str, str], environment: Mapping[str, str], where: s
         variable = place["env"]
         key = environment.get(variable, "").strip()
         if not key:
-            raise UnusableKey(f"{where} has no key: the variable {variable} is not set", hint=f"set {variable}")
+            from openheim.config.masking import without_keys
+
+            shown = without_keys(variable)
+            raise UnusableKey(f"{where} has no key: the variable {shown} is not set", hint=f"set {shown}")
         return key, variable, ()
     if "file" in place:
         setting = ("api_key", "file")
@@ -139,6 +145,9 @@ def _from_keyring(name: str, where: str) -> str:
             hint="unlock it, or keep the key in a variable or a file",
         ) from err
     if not key or not key.strip():
+        from openheim.config.masking import without_keys
+
+        name = without_keys(name)
         raise UnusableKey(
             f"the keyring holds no key {name!r} of service {KEYRING_SERVICE}, which {where} needs",
             hint=f"keyring set {KEYRING_SERVICE} {name}",
