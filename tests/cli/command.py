@@ -68,7 +68,7 @@ class Command:
             env={name: value for name, value in environment.items() if value is not None},
             stdin=stdin,
             stdout=options.pop("stdout", subprocess.PIPE),
-            stderr=subprocess.PIPE,
+            stderr=options.pop("stderr", subprocess.PIPE),
             # A background job may have SIGINT ignored; a user's terminal never has.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             **options,
@@ -101,7 +101,7 @@ def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Ende
     except subprocess.TimeoutExpired:
         process.kill()
         raise
-    return Ended(process.returncode, (out or b"").decode(), err.decode())
+    return Ended(process.returncode, (out or b"").decode(), (err or b"").decode())
 
 
 def texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -136,10 +136,33 @@ def test_show_tells_facts_cost_and_the_conversation(openheim: Command, store: Hi
     assert "- Tokens: 10 in, 5 out" in ended.out
     assert "- Cost: 0.0200\n" in ended.out
     assert "<summary>Tool call: read_file</summary>" in ended.out
-    assert "look ]0;title 31m here\tok" in ended.out
+    # A pipe gets what is stored; a terminal nothing that it would obey.
+    assert "look \x1b]0;title\x07 \x9b31m here\tok" in ended.out
     # A model without a price: no sum is better than one that is too low.
     (openheim.home / "config.toml").unlink()
     assert "Cost" not in openheim("sessions", "show", ID).out
+
+
+@pytest.mark.parametrize("arguments", [["show", ID], ["show", ID, "--json"], ["export", ID], ["list"], ["search", "q"]])
+def test_nothing_stored_speaks_to_a_terminal(openheim: Command, store: HistoryStore, arguments: list[str]) -> None:
+    hostile = "q \x1b]0;title\x07 \x9b31m \u202eback\u202c \u2066in\u2069"
+    write_session(store, ID, user(hostile), result("c", hostile), title=hostile, cwd="/\x1b[2J", updated="\x1b[31m")
+    code, shown = on_terminal(openheim, "sessions", *arguments)
+    assert code == 0
+    assert "q " in shown
+    assert not set(shown) & set("\x1b\x07\x9b\u202e\u202c\u2066\u2069")
+
+
+def test_halves_of_characters_are_shown_as_question_marks(openheim: Command, store: HistoryStore) -> None:
+    write_session(store, ID, user("q"), assistant("a \ud800 b"), title="\udfff")
+    for arguments in (["show", ID], ["show", ID, "--json"], ["export", ID]):
+        ended = openheim("sessions", *arguments)
+        assert (ended.code, ended.err) == (0, ""), arguments
+        assert "a ? b" in ended.out
+
+
+def test_a_limit_beyond_all_numbers_shows_all(openheim: Command, two: HistoryStore) -> None:
+    assert len(openheim("sessions", "list", "--limit", str(10**30)).out.splitlines()) == 3
 
 
 def test_show_warns_of_what_it_had_to_skip(openheim: Command, two: HistoryStore) -> None:
