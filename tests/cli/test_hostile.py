@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import LIMIT, Command, finish, texts
+from tests.cli.command import LIMIT, Command, finish, on_terminal, texts
 from tests.plugins.distributions import make_distribution
 from tests.support.openai_server import OpenAIServer
 from tests.support.openai_wire import text, tool_calls
@@ -496,6 +496,25 @@ def test_a_standard_output_that_does_not_block_gets_everything(openheim: Command
         assert len(reader.read()) == 300_001
         ended = finish(process)
     assert ended.code == 0, ended.err
+
+
+def test_nothing_of_a_model_or_a_file_speaks_to_a_terminal(openheim: Command) -> None:
+    hostile = "q \x1b]0;title\x07 \x9b31m \u202eback\u202c \u2066in\u2069 z"
+    (openheim.folder / "a.txt").write_text(hostile, encoding="utf-8")
+    replies = [tool_calls(("read_file", {"path": hostile})), *[text(hostile)] * 3]
+    with OpenAIServer(replies) as server:
+        openheim.use(server)
+        for arguments in (
+            ("run", "hi"),
+            ("run", "--output", "json", "hi"),
+            ("run", "--output", "stream-json", "hi"),
+            ("tools", "call", "read_file", '{"path": "a.txt"}'),
+        ):
+            code, shown = on_terminal(openheim, *arguments)
+            assert code == 0, shown
+            assert "q " in shown
+            assert not set(shown) & set("\x1b\x07\x9b\u202e\u202c\u2066\u2069"), arguments
+        assert openheim("tools", "call", "read_file", '{"path": "a.txt"}').out.count("\x1b") == 1
 
 
 def test_what_cannot_be_read_of_a_stream_is_told_once_and_not_shown(openheim: Command) -> None:

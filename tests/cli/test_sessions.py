@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 from openheim.messages import ImageBlock, Message, TextBlock, ToolResultBlock
 from openheim.store import HistoryStore
-from tests.cli.command import LIMIT, Command, Ended, finish
+from tests.cli.command import LIMIT, Command, Ended, finish, on_terminal
 from tests.store.stores import (
     ID,
     NOW,
@@ -48,32 +47,6 @@ def two(store: HistoryStore) -> HistoryStore:
     )
     write_session(store, OTHER_ID, user("other question"), title="other", cwd="/elsewhere")
     return store
-
-
-def on_terminal(openheim: Command, *arguments: str, typed: str = "") -> tuple[int, str]:
-    """Exit code and everything shown, with a terminal for standard input and error."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "openheim", *arguments],
-        cwd=openheim.folder,
-        env=openheim.environment,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    os.write(ours, typed.encode())
-    shown = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # The other end is closed.
-            break
-        if not part:
-            break
-        shown += part
-    os.close(ours)
-    return process.wait(LIMIT), shown.decode()
 
 
 # --- listing and showing ---

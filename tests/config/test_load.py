@@ -467,6 +467,7 @@ def test_a_file_is_read_once_for_the_lines_of_all_its_keys(write: Write, monkeyp
         '[providers.a]\nkind = "demo"\nenv_var = "{}"\n',
         '[providers.a]\nkind = "demo"\napi_key = {{ env = "{}" }}\n',
         '[providers.a]\nkind = "demo"\nmodels = ["m"]\ndefault_model = "{}"\n',
+        '[providers.a]\nkind = "demo"\nmodels = ["{}"]\ndefault_model = "m"\n',
         '[permissions]\ngate = "{}"\n',
         '[permissions]\nmode = "{}"\n',
         '[permissions]\nallow = ["({}"]\n',

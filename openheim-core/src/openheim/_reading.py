@@ -60,8 +60,7 @@ def read_regular(path: Path | str, *, limit: int) -> bytes:
     with open_regular(path) as file:
         if os.fstat(file.fileno()).st_size > limit:
             raise _too_long(limit)
-        # Not so many bytes at once: a buffer of that size would be made first.
-        return _checked(file.readall(), limit)
+        return file.readall()
 
 
 def read_given(path: Path | str, *, limit: int) -> bytes:
@@ -89,7 +88,9 @@ def read_given(path: Path | str, *, limit: int) -> bytes:
             data += piece
     finally:
         os.close(descriptor)
-    return _checked(bytes(data), limit)
+    if len(data) > limit:
+        raise _too_long(limit)
+    return bytes(data)
 
 
 def _wait_for(descriptor: int) -> None:
@@ -97,12 +98,6 @@ def _wait_for(descriptor: int) -> None:
 
     if not select.select([descriptor], [], [], PATIENCE_SECS)[0]:
         raise TimeoutError(errno.ETIMEDOUT, f"nothing came for {PATIENCE_SECS:g} s")
-
-
-def _checked(data: bytes, limit: int) -> bytes:
-    if len(data) > limit:
-        raise _too_long(limit)
-    return data
 
 
 def _too_long(limit: int) -> OSError:

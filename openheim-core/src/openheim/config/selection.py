@@ -104,7 +104,8 @@ def _existing(config: Config, name: str, lead: str = "") -> str:
     close = get_close_matches(name, names, 2) or names
     from openheim.config.masking import without_keys
 
-    raise ConfigError(f"{lead}unknown provider {without_keys(name)!r}", hint=f"there are: {', '.join(close)}")
+    hint = without_keys(f"there are: {', '.join(close)}")
+    raise ConfigError(f"{lead}unknown provider {without_keys(name)!r}", hint=hint)
 
 
 def _by_model(config: Config, model: str, env: Mapping[str, str]) -> Selection:
@@ -142,7 +143,8 @@ def _unknown_model(model: str, known: Any, where: str = "") -> ConfigError:
     close = get_close_matches(model, list(known), 3) or list(known)[:5]
     from openheim.config.masking import without_keys
 
-    return ConfigError(f"unknown model {without_keys(model)!r}{where}", hint=f"there are: {', '.join(close)}")
+    hint = without_keys(f"there are: {', '.join(close)}")
+    return ConfigError(f"unknown model {without_keys(model)!r}{where}", hint=hint)
 
 
 def resolve_entry(

@@ -41,7 +41,9 @@ def read_toml(path: Path, *, given: bool = False) -> dict[str, Any] | None:
         if err.errno == errno.EFBIG:
             finding = Finding(f"longer than {MAX_FILE_BYTES // 2**20} MiB", file=path, hint="make it shorter")
         else:
-            finding = Finding(f"cannot read {path}: {err.strerror}", hint="check its permissions")
+            finding = Finding(
+                f"cannot read {path}: {err.strerror}", hint="check what stands there, and its permissions"
+            )
         raise SettingError(finding) from err
     import tomllib
 

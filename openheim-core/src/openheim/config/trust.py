@@ -70,7 +70,9 @@ class TrustStore:
         except FileNotFoundError:
             return {}
         except OSError as err:
-            raise StorageError(f"cannot read {self._file}: {err.strerror}", hint="check its permissions") from err
+            raise StorageError(
+                f"cannot read {self._file}: {err.strerror}", hint="check what stands there, and its permissions"
+            ) from err
         except (ValueError, RecursionError):
             document = None
         folders = document.get("folders") if isinstance(document, dict) else None

@@ -46,7 +46,9 @@ def read_identity(path: Path) -> str:
     except UnicodeDecodeError as err:
         raise StorageError(f"{path} is not UTF-8", hint="save it as UTF-8") from err
     except OSError as err:
-        raise StorageError(f"cannot read {path}: {err.strerror}", hint="check its permissions") from err
+        raise StorageError(
+            f"cannot read {path}: {err.strerror}", hint="check what stands there, and its permissions"
+        ) from err
 
 
 def system_text(

@@ -177,7 +177,7 @@ class HistoryStore:
             raise self.not_found(session_id) from None
         except OSError as err:
             raise StorageError(
-                f"cannot read {path}: {err.strerror}", hint="check its permissions and the disk"
+                f"cannot read {path}: {err.strerror}", hint="check what stands there, its permissions and the disk"
             ) from err
         return lines, LogPosition(lines.end, stat.st_dev, stat.st_ino)
 
