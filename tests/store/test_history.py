@@ -256,6 +256,19 @@ def test_a_lock_that_is_no_file_is_an_error(store: HistoryStore, put_odd: Callab
     assert owner_of(store.lock_path(ID)) is None
 
 
+def test_what_stands_in_the_way_of_a_new_lock_is_cleared_away(store: HistoryStore) -> None:
+    aside = store.folder / f".{ID}.lock.tmp"
+    os.mkfifo(aside)
+    with store.lease(ID):
+        assert owner_of(store.lock_path(ID)) is not None
+    kept = store.folder / "kept"
+    kept.write_text("all of it")
+    aside.symlink_to(kept)
+    with store.lease(ID):
+        assert owner_of(store.lock_path(ID)) is not None
+    assert kept.read_text() == "all of it"
+
+
 # --- metadata that lies ---
 
 

@@ -20,7 +20,7 @@ from openheim.agent.turn import ToolEnvironment, filtered_environment
 from openheim.agent.window import ContextSettings
 from openheim.config.models import resolve_mode
 from openheim.config.selection import KEY_VARIABLES, check_model, select_provider
-from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError
+from openheim.errors import ConfigError, PluginError, SessionBusyError
 from openheim.files import Files
 from openheim.gates import GateSession
 from openheim.http import HttpClient
@@ -31,6 +31,7 @@ from openheim.prompt import PromptBuilder, merged_skills
 from openheim.prompt.texts import TextCache
 from openheim.retry import RetryPolicy
 from openheim.runtime.background import BackgroundTask
+from openheim.runtime.flushing import Flusher
 from openheim.runtime.live import LiveSessions
 from openheim.runtime.session import ModelBinding, Session, SessionOptions
 from openheim.store import HistoryStore, SessionMeta
@@ -59,9 +60,6 @@ __all__ = ("Runtime",)
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-
-#: Seconds between two flushes at least.
-FLUSH_PAUSE_SECS = 0.25
 
 #: Seconds between two renewals of the leases of running turns.
 LEASE_REFRESH_SECS = 300.0
@@ -116,11 +114,8 @@ class Runtime:
         self._secrets: set[str] = set()
         self._texts = TextCache()
         self._observers: list[tuple[str, Callable[..., object]]] | None = None
-        self._dirty: dict[str, Session] = {}
-        self._wake: anyio.Event | None = None
-        self._flushed = anyio.Event()
+        self._flusher = Flusher(self._report)
         self._closed = anyio.Event()
-        self._unsaved_reported = False
         self._exit = AsyncExitStack()
         self._group: TaskGroup | None = None
         self._closing = False
@@ -518,10 +513,8 @@ class Runtime:
 
     async def __aenter__(self) -> Runtime:
         self._group = group = await self._exit.enter_async_context(anyio.create_task_group())
-        self._wake = anyio.Event()
-        self._flushed = anyio.Event()
         self._closed = anyio.Event()
-        group.start_soon(self._flush_dirty)
+        group.start_soon(self._flusher.run)
         group.start_soon(self._refresh_leases)
         return self
 
@@ -539,11 +532,7 @@ class Runtime:
                 _log.warning("a turn did not end within %s s and is left behind", CLOSE_SECS)
             self._closing = True
             self._closed.set()
-            if self._wake is not None:
-                self._wake.set()
-            await self._flushed.wait()
-            # The flushing task may have been cancelled with everything else.
-            await self._flush()
+            await self._flusher.close()
             for session in self.live:
                 self.close_session(session)
             await self._close_providers()
@@ -576,23 +565,7 @@ class Runtime:
 
     def flush_later(self, session: Session) -> None:
         """Has the session's files made durable soon, off the event loop."""
-        self._dirty[session.id] = session
-        if self._wake is not None:
-            self._wake.set()
-
-    async def _flush_dirty(self) -> None:
-        try:
-            while True:
-                await self._woken(lambda: bool(self._dirty))
-                if not self._dirty:
-                    return
-                with anyio.CancelScope(shield=True):
-                    await self._flush()
-                # Sessions whose turns follow each other quickly are flushed together.
-                with anyio.move_on_after(FLUSH_PAUSE_SECS):
-                    await self._woken(lambda: False)
-        finally:
-            self._flushed.set()
+        self._flusher.later(session)
 
     async def _refresh_leases(self) -> None:
         while not self._closing:
@@ -601,44 +574,6 @@ class Runtime:
             for session in self.live:
                 if session.running:
                     session.refresh_lease()
-
-    async def _woken(self, ready: Callable[[], bool]) -> None:
-        """Returns once ``ready``, or when the runtime is closing."""
-        while not self._closing and not ready():
-            self._wake = anyio.Event()
-            await self._wake.wait()
-
-    async def _flush(self) -> None:
-        sessions = list(self._dirty.values())
-        self._dirty.clear()
-        flushes: list[Callable[[], None]] = []
-        for session in sessions:
-            try:
-                flushes.append(session.prepare_flush())
-            except (OpenheimError, OSError) as err:
-                # Out of descriptors, for instance. The messages are written; that they are durable is tried again.
-                self._dirty[session.id] = session
-                self._report_unsaved(err)
-        if flushes:
-            for problem in await anyio.to_thread.run_sync(_run_all, flushes):
-                self._report_unsaved(problem)
-        if not self._dirty:
-            self._unsaved_reported = False
-
-    def _report_unsaved(self, err: Exception) -> None:
-        if not self._unsaved_reported:
-            self._report(f"a session may not be saved: {err}")
-        self._unsaved_reported = True
-
-
-def _run_all(calls: Sequence[Callable[[], None]]) -> list[Exception]:
-    problems: list[Exception] = []
-    for call in calls:
-        try:
-            call()
-        except (OpenheimError, OSError) as err:
-            problems.append(err)
-    return problems
 
 
 def _checked_model(provider: Provider, model: str | None, name: str) -> str:

@@ -255,7 +255,9 @@ class SessionLog:
         if not self._unsynced:
             return lambda: None
         try:
-            descriptor = os.dup(self._descriptor) if self._descriptor is not None else os.open(self.path, os.O_RDWR)
+            descriptor = (
+                os.dup(self._descriptor) if self._descriptor is not None else os.open(self.path, os.O_RDWR | NO_WAIT)
+            )
         except OSError as err:
             failure = self._failure("sync", err)
 
