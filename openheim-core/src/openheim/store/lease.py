@@ -23,6 +23,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from openheim._reading import open_regular
 from openheim.errors import SessionBusyError, SessionLockedError, StorageError
 from openheim.store.guard import Guard
 from openheim.store.meta import timestamp
@@ -44,7 +45,7 @@ FOREIGN_SECS = 30 * 60
 #: Age after which a file that cannot be read is up for taking: its writer died between making and filling it.
 UNREADABLE_SECS = 10
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 #: Nobody writes more than that into the file.
 _LIMIT = 4096
@@ -181,8 +182,12 @@ class Lease:
             return False
         folder, name = os.path.split(self._name)
         temporary = f"{folder}{os.sep}.{name}{TEMPORARY_SUFFIX}"
-        # What is there of that name was left by a crash.
-        descriptor = os.open(temporary, _NEW, 0o600)
+        try:
+            descriptor = os.open(temporary, _NEW, 0o600)
+        except FileExistsError:
+            # Left by a crash, or no file at all.
+            os.unlink(temporary)
+            descriptor = os.open(temporary, _NEW, 0o600)
         try:
             try:
                 if os.write(descriptor, content) < len(content):
@@ -283,7 +288,7 @@ def _stamp(found: os.stat_result) -> tuple[int, ...]:
 
 def _read(path: Path | str) -> bytes | None:
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open_regular(path) as file:
             return file.read(_LIMIT)
     except FileNotFoundError:
         return None
