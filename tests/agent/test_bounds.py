@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from openheim import ToolResult, tool
-from openheim.agent import calls, loop
+from openheim.agent import answers, loop
 from openheim.agent.steps import DirectSteps
 from openheim.errors import ServerError
 from openheim.events import TextDelta
@@ -68,8 +68,8 @@ async def test_a_reply_too_long_in_one_piece_is_not_stored(monkeypatch: pytest.M
 
 
 async def test_images_and_displays_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "MAX_IMAGE_CHARACTERS", 100)
-    monkeypatch.setattr(calls, "MAX_DISPLAY_CHARACTERS", 100)
+    monkeypatch.setattr(answers, "MAX_IMAGE_CHARACTERS", 100)
+    monkeypatch.setattr(answers, "MAX_DISPLAY_CHARACTERS", 100)
 
     @tool
     async def picture(size: int, display: int) -> ToolResult:
