@@ -74,9 +74,17 @@ def parsed_url(address: str) -> httpx.URL:
 
 
 def make_request(
-    method: str, url: httpx.URL, headers: Mapping[str, str], content: bytes, timeout_secs: float
+    method: str,
+    url: httpx.URL,
+    headers: Mapping[str, str],
+    content: bytes,
+    timeout_secs: float,
+    sent: Callable[[], None],
 ) -> httpx.Request:
     """A request with the headers that every request has.
+
+    Args:
+        sent: called when the body has been sent.
 
     Raises:
         ProviderConnectionError: a header cannot be sent.
@@ -85,27 +93,30 @@ def make_request(
     if content or method not in ("GET", "HEAD"):
         completed["content-length"] = str(len(content))
     completed.update(headers)
-    is_small = len(content) <= _UPLOAD_BYTES
     return httpx.Request(
         method,
         url,
         headers=_encoded(completed),
-        stream=httpx.ByteStream(content) if is_small else None,
-        content=None if is_small else _Pieces(content),
+        stream=_Body(content, sent),
         extensions={"timeout": {"connect": timeout_secs, "read": timeout_secs, "write": timeout_secs}},
     )
 
 
-class _Pieces:
-    """A body as an async iterable of pieces."""
+class _Body(httpx.AsyncByteStream):
+    """A body in pieces. Whoever asks for more behind the last one has sent all of it."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, sent: Callable[[], None]) -> None:
         self._content = content
+        self._sent = sent
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
-        view = memoryview(self._content)
-        for start in range(0, len(view), _UPLOAD_BYTES):
-            yield bytes(view[start : start + _UPLOAD_BYTES])
+        if len(self._content) <= _UPLOAD_BYTES:
+            yield self._content
+        else:
+            view = memoryview(self._content)
+            for start in range(0, len(view), _UPLOAD_BYTES):
+                yield bytes(view[start : start + _UPLOAD_BYTES])
+        self._sent()
 
 
 def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
@@ -265,6 +276,13 @@ class RequestErrors:
             case httpx.HTTPError() | httpcore.NetworkError() | httpcore.ProtocolError() | OSError():
                 return ProviderConnectionError(f"the connection to {self._where} broke: {_reason(err)}")
         return None
+
+    def unanswered(self) -> ProviderError:
+        """The error of a service that sent what is no answer yet, for too long."""
+        return ProviderTimeoutError(
+            f"no answer came from {self._where} within {self._timeout_secs:g} s",
+            hint="timeout_secs of the provider sets this limit",
+        )
 
     def _unconnected(self, err: BaseException) -> ProviderError:
         for cause in _causes(err):

@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, cast
 
 import anyio
+import anyio.lowlevel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -64,7 +65,8 @@ class HttpClient:
         Args:
             headers: names in lower case. ``host``, ``content-length``, ``user-agent`` and ``accept-encoding`` need not
                 be among them.
-            timeout_secs: bounds connecting, and each gap between two reads or two writes; not the whole.
+            timeout_secs: bounds connecting, the wait for the answer's headers once the request is sent, and each gap
+                between two reads or two writes; not the whole.
 
         Raises:
             ProviderConnectionError: no connection, or it broke (also while the body is read).
@@ -106,17 +108,26 @@ class HttpExchange:
 
         method, address, headers, content, timeout = self._arguments
         url = parsed_url(address)
-        request = make_request(method, url, headers, content, timeout)
+        # Interim answers (1xx) may come one after the other, with no gap that would be too long.
+        waiting = anyio.CancelScope()
+
+        def sent() -> None:
+            waiting.deadline = anyio.current_time() + timeout
+
+        request = make_request(method, url, headers, content, timeout, sent)
         errors = RequestErrors(url, timeout)
         self._origin = self._client._origin(url)
         self._transport = self._origin.take()
         try:
-            response = await self._transport.handle_async_request(request)
+            with waiting:
+                response = await self._transport.handle_async_request(request)
+            if waiting.cancelled_caught:
+                raise errors.unanswered()
         except BaseException as err:
             with anyio.move_on_after(_CLOSE_SECS, shield=True):
                 await self._transport.aclose()
             translated = errors.translate(err)
-            if translated is None:
+            if translated is None or translated is err:
                 raise
             raise translated from err
         self._response = HttpResponse(response, errors)
@@ -164,6 +175,7 @@ class HttpResponse:
 
         Raises:
             ProviderConnectionError, ProviderTimeoutError: see :meth:`HttpClient.stream`.
+            ServerError: what it decompresses to is no answer any more, by its length.
         """
         coding = self.headers.get("content-encoding", "").strip().lower()
         try:
@@ -176,6 +188,8 @@ class HttpResponse:
                 inflater = Inflater(coding)
                 async for chunk in self._iterator:
                     for piece in inflater.feed(chunk):
+                        # A chunk may hold a thousand times its size, all of it without anything to wait for.
+                        await anyio.lowlevel.checkpoint()
                         yield piece
                 inflater.finish()
         except Exception as err:
