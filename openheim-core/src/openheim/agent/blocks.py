@@ -32,12 +32,12 @@ def block_problem(block: object, allowed: tuple[type, ...]) -> str:
     for member in _TEXTS[kind]:
         value = getattr(block, member)
         if not isinstance(value, str):
-            return f"a {kind.__name__} whose {member} is {type(value).__name__} and not text"
+            return f"{kind.__name__} whose {member} is {type(value).__name__} and not text"
     optional = _OPTIONAL.get(kind)
     if optional is not None:
         value = getattr(block, optional)
         if value is not None and not isinstance(value, str):
-            return f"a {kind.__name__} whose {optional} is {type(value).__name__} and not text"
+            return f"{kind.__name__} whose {optional} is {type(value).__name__} and not text"
     if isinstance(block, UnknownBlock) and not isinstance(block.raw, Mapping):
-        return f"an UnknownBlock whose raw is {type(block.raw).__name__} and not a mapping"
+        return f"UnknownBlock whose raw is {type(block.raw).__name__} and not a mapping"
     return ""

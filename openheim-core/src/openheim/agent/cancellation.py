@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -65,6 +66,8 @@ def slip_in_words(err: BaseException) -> str:
 
 def _came_by_signal(err: KeyboardInterrupt) -> bool:
     """Whether Ctrl+C can be behind an interrupt, and not only a plugin that raises one."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
     handler: Any = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         # It leaves no trace of its own, so that the two look the same.

@@ -90,9 +90,7 @@ def failed_result(err: Exception, session: Session | None = None) -> RunResult:
     """The result of a run that failed before its turn began, or in a way that no turn should."""
     err = unwrapped(err)
     if not isinstance(err, OpenheimError):
-        err = OpenheimError(
-            described(err), hint="this is a fault in openheim or a plugin; --debug shows where"
-        )
+        err = OpenheimError(described(err), hint="this is a fault in openheim or a plugin; --debug shows where")
     record: dict[str, Any] = {
         "session_id": session.id if session is not None else None,
         "status": "failed",

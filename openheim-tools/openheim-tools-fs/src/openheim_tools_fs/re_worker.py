@@ -1,8 +1,9 @@
 """A process that matches lines with Python's own regular expressions, so that whoever started it can end it.
 
-Run as a script, with the id of the process that started it as its argument, it reads one JSON line with ``pattern`` and ``ignore_case`` and answers with one (``error`` or nothing
-in it). Then it reads blocks of UTF-8, each after its length (8 bytes, big-endian), and answers each with the number of
-matches and their offsets in the block (8 bytes each): the first match of every line that has one.
+Run as a script, with the id of the process that started it as its argument, it reads one JSON line with ``pattern``
+and ``ignore_case`` and answers with one (``error`` or nothing in it). Then it reads blocks of UTF-8, each after its
+length (8 bytes, big-endian), and answers each with the number of matches and their offsets in the block (8 bytes each):
+the first match of every line that has one.
 
 It ends with its input. In the midst of a match it cannot see that end, so it ends by itself when the process that
 started it is gone, and in any case after :data:`LIMIT_SECS` with one block.
@@ -16,9 +17,11 @@ import re
 import signal
 import struct
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ("LIMIT_SECS", "NUMBER", "end_without", "serve")
 
