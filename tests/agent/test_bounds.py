@@ -214,16 +214,18 @@ async def test_a_target_that_cannot_be_told_does_not_end_the_turn(kind: Any, fau
     assert len(run.results()) == 1
 
 
-async def test_an_interrupt_that_is_meant_ends_the_turn_in_order() -> None:
+@pytest.mark.usefixtures("quiet_interrupts")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_an_interrupt_that_is_meant_ends_the_turn_in_order(number: int) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     @tool
     async def works() -> str:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         return "not reached"
 
-    previous = signal.signal(signal.SIGINT, interrupt)
+    previous = signal.signal(number, interrupt)
     try:
         async with scripted_session([reply_tool_calls(("works", {}))], tools=[works]) as run:
             with pytest.raises(KeyboardInterrupt):
@@ -231,7 +233,7 @@ async def test_an_interrupt_that_is_meant_ends_the_turn_in_order() -> None:
             assert [message.role for message in run.stored()] == ["user", "assistant", "tool"]
             assert run.results()[0].content == "Error: cancelled by the user"
     finally:
-        signal.signal(signal.SIGINT, previous)
+        signal.signal(number, previous)
 
 
 async def test_the_callers_own_cancellation_is_not_taken_for_a_slip() -> None:

@@ -61,16 +61,21 @@ class Command:
         self.configure(f'{top}\n[providers.test]\nkind = "{kind}"\napi_base = "{server.base_url}"\n{more}\n')
 
     def start(self, *arguments: str, stdin: Any = subprocess.DEVNULL, **options: Any) -> subprocess.Popen[bytes]:
+        return self.start_program([sys.executable, "-m", "openheim", *arguments], stdin=stdin, **options)
+
+    def start_program(
+        self, program: list[str], *, stdin: Any = subprocess.DEVNULL, **options: Any
+    ) -> subprocess.Popen[bytes]:
+        """Starts another program where the command would run."""
         environment = self.environment | options.pop("env", {})
         return subprocess.Popen(
-            [sys.executable, "-m", "openheim", *arguments],
+            program,
             cwd=options.pop("cwd", self.folder),
             env={name: value for name, value in environment.items() if value is not None},
             stdin=stdin,
             stdout=options.pop("stdout", subprocess.PIPE),
             stderr=subprocess.PIPE,
-            # A background job may have SIGINT ignored; a user's terminal never has.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            preexec_fn=_heed_signals,
             **options,
         )
 
@@ -93,6 +98,12 @@ class Command:
             [line for line in map(json.loads, path.read_text().splitlines()) if "record" not in line]
             for path in sorted((self.home / "history").glob("*.jsonl"))
         ]
+
+
+def _heed_signals() -> None:
+    """A background job may have them ignored; what a user starts in a terminal never has."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Ended:

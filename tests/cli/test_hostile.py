@@ -111,7 +111,7 @@ def test_a_reader_that_stalls_does_not_stop_ctrl_c(openheim: Command) -> None:
 # --- signals ---
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.parametrize("form", ["text", "json", "stream-json"])
 def test_a_signal_while_the_model_answers(openheim: Command, number: signal.Signals, code: int, form: str) -> None:
     with OpenAIServer([text("so ", "far").hold(after=2)]) as server:
@@ -142,14 +142,7 @@ def test_a_second_signal_ends_at_once(openheim: Command, tmp_path: Path, number:
         openheim.use(server)
         started = tmp_path / "started"
         os.mkfifo(started)
-        process = subprocess.Popen(
-            [*_python(), str(openheim.folder / "stubborn.py"), str(started)],
-            cwd=openheim.folder,
-            env=openheim.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-        )
+        process = openheim.start_program([*_python(), str(openheim.folder / "stubborn.py"), str(started)])
         with started.open() as opened:
             assert opened.read() == "running"
         process.send_signal(number)
@@ -160,8 +153,56 @@ def test_a_second_signal_ends_at_once(openheim: Command, tmp_path: Path, number:
     assert ended.code == 128 + number
 
 
+def test_a_second_signal_ends_at_once_though_a_tool_blocks_the_event_loop(openheim: Command, tmp_path: Path) -> None:
+    (openheim.folder / "stubborn.py").write_text(STUBBORN.replace("await anyio.sleep_forever()", "time.sleep(600)", 1))
+    with OpenAIServer([tool_calls(("stubborn", {})), text("never")]) as server:
+        openheim.use(server)
+        started = tmp_path / "started"
+        os.mkfifo(started)
+        process = openheim.start_program([*_python(), str(openheim.folder / "stubborn.py"), str(started)])
+        with started.open() as opened:
+            assert opened.read() == "running"
+        # Two of one kind could become one on the way.
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        ended = finish(process)
+    assert ended.code == 143
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_that_python_drops_ends_the_process(openheim: Command, number: signal.Signals, code: int) -> None:
+    program = openheim.folder / "finalizer.py"
+    program.write_text(FINALIZER)
+    process = openheim.start_program([*_python(), str(program)])
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"in a finalizer\n"
+    process.send_signal(number)
+    assert finish(process).code == code
+
+
+FINALIZER = """
+import sys
+import time
+import openheim.cli.app as app
+from openheim.cli import main
+
+
+class Slow:
+    def __del__(self):
+        print("in a finalizer", flush=True)
+        time.sleep(600)
+
+
+app.run_command = lambda arguments: Slow() and 0
+sys.argv = ["openheim", "anything"]
+main()
+"""
+
+
 STUBBORN = """
 import sys
+import time
 import anyio
 import openheim.runtime.runtime as module
 from openheim import tool

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -210,7 +211,6 @@ def test_a_process_of_another_container_may_be_alive(lease: Lease, dead_pid: int
 
 
 UNREADABLE = (
-    b"",
     b"{",
     b"[]",
     b"null",
@@ -231,6 +231,68 @@ def test_a_file_that_cannot_be_read_is_left_for_ten_seconds(lease: Lease, conten
     set_age(lease.path, UNREADABLE_SECS + 1)
     with lease:
         assert owner_of(lease.path) == HERE
+
+
+def test_an_empty_file_is_left_by_somebody_who_died_while_writing_it(
+    lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease.path.touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", refuse)
+        # Its writer may be at work.
+        with pytest.raises(SessionLockedError):
+            lease.acquire()
+    with lease:
+        assert owner_of(lease.path) == HERE
+
+
+def test_one_that_cannot_be_written_leaves_nothing(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda descriptor, data: 1)
+        with pytest.raises(StorageError, match="No space left"):
+            lease.acquire()
+    assert not lease.path.exists()
+    with lease:
+        assert owner_of(lease.path) == HERE
+
+
+def test_the_guard_is_found_anew_when_its_folder_is(store: HistoryStore) -> None:
+    with store.lease(ID):
+        pass
+    shutil.rmtree(store.folder)
+    store.folder.mkdir()
+    with store.lease(ID):
+        assert (store.folder / ".guard").exists()
+
+
+FORKED = """
+import os, sys
+from openheim.store import locking
+from openheim.store.guard import Guard
+
+locking.PATIENCE_SECS = 0.02
+guard = Guard(sys.argv[1])
+with guard.held():
+    pass
+mine, childs = os.pipe(), os.pipe()
+if os.fork() == 0:
+    os.read(childs[0], 1)
+    try:
+        with guard.held():
+            answer = b"free"
+    except TimeoutError:
+        answer = b"held"
+    os.write(mine[1], answer)
+    os._exit(0)
+with guard.held():
+    os.write(childs[1], b"x")
+    print(os.read(mine[0], 9).decode())
+"""
+
+
+def test_a_forked_child_locks_for_itself(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED, str(tmp_path)], capture_output=True, text=True, timeout=30)
+    assert done.stdout == "held\n", done.stderr
 
 
 def test_one_that_was_taken_meanwhile_is_left_alone(lease: Lease) -> None:
@@ -272,15 +334,16 @@ def test_a_process_that_was_stopped_in_the_middle_of_it_stops_nobody_for_long(
 
 
 def test_where_there_are_no_locks_it_is_taken_all_the_same(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_arguments: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
     monkeypatch.setattr(fcntl, "flock", refuse)
     with lease:
         assert owner_of(lease.path) == HERE
         write_lock(lease.path, pid=99, hostname="elsewhere")
     with pytest.raises(SessionLockedError):
         lease.acquire()
+
+
+def refuse(*_arguments: object) -> None:
+    raise OSError(errno.ENOLCK, "No locks available")
 
 
 # --- contention ---

@@ -105,9 +105,9 @@ async def main(urls):
         await client.aclose()
 
 anyio.run(main, sys.argv[2:])
-assert "httpx" in sys.modules
-late = [name for name in ("httpx._main", "click", "rich", "pygments") if name in sys.modules]
-assert not late, f"imported for the command line of httpx: {late}"
+assert "httpcore" in sys.modules
+late = [name for name in ("httpx", "idna", "urllib.request") if name in sys.modules]
+assert not late, f"imported without need: {late}"
 print(len(made))
 """
 

@@ -1,15 +1,15 @@
 """Requests over HTTP.
 
-The HTTP library is httpx, which only :mod:`openheim._httpx` knows, and which is imported at the first request. What
-leaves this module are its own types, and as errors of requests :class:`~openheim.errors.ProviderConnectionError` and
-:class:`~openheim.errors.ProviderTimeoutError`.
+The HTTP library is httpx, which only the package ``openheim._http`` knows, and which is imported at the first request.
+What leaves this module are its own types, and as errors of requests
+:class:`~openheim.errors.ProviderConnectionError` and :class:`~openheim.errors.ProviderTimeoutError`.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from types import TracebackType
 
-    import httpx
-
-    from openheim._httpx import RequestErrors
+    from openheim._http.failures import RequestErrors
+    from openheim._http.message import Answer, Target, Transport
 
 __all__ = ("HttpClient", "HttpExchange", "HttpResponse")
 
@@ -45,7 +44,7 @@ class HttpClient:
     def __init__(self, *, proxy: str | None = None, ca_file: str | None = None) -> None:
         self._proxy = proxy
         self._ca_file = ca_file
-        self._origins: dict[tuple[str, str, int | None], _Origin] = {}
+        self._origins: dict[tuple[str, str, int], _Origin] = {}
         self._closed = False
 
     def stream(
@@ -81,13 +80,13 @@ class HttpClient:
         for origin in self._origins.values():
             await origin.close_idle(keep=0)
 
-    def _origin(self, url: httpx.URL) -> _Origin:
-        key = (url.scheme, url.host, url.port)
+    def _origin(self, target: Target) -> _Origin:
+        key = (target.scheme, target.host, target.port)
         origin = self._origins.get(key)
         if origin is None:
-            from openheim._httpx import transport_factory
+            from openheim._http.transports import transport_factory
 
-            make = transport_factory(url, proxy=self._proxy, ca_file=self._ca_file, keep_secs=_IDLE_SECS)
+            make = transport_factory(target, proxy=self._proxy, ca_file=self._ca_file, keep_secs=_IDLE_SECS)
             origin = self._origins[key] = _Origin(make)
         return origin
 
@@ -104,33 +103,25 @@ class HttpExchange:
         self._arguments = (method, url, headers, content, timeout)
 
     async def __aenter__(self) -> HttpResponse:
-        from openheim._httpx import RequestErrors, make_request, parsed_url
+        from openheim._http.failures import RequestErrors
+        from openheim._http.message import make_request, parsed_url
 
         method, address, headers, content, timeout = self._arguments
-        url = parsed_url(address)
-        # Interim answers (1xx) may come one after the other, with no gap that would be too long.
-        waiting = anyio.CancelScope()
-
-        def sent() -> None:
-            waiting.deadline = anyio.current_time() + timeout
-
-        request = make_request(method, url, headers, content, timeout, sent)
-        errors = RequestErrors(url, timeout)
-        self._origin = self._client._origin(url)
+        target = parsed_url(address)
+        request = make_request(method, target, headers, content, timeout)
+        errors = RequestErrors(target, timeout)
+        self._origin = self._client._origin(target)
         self._transport = self._origin.take()
         try:
-            with waiting:
-                response = await self._transport.handle_async_request(request)
-            if waiting.cancelled_caught:
-                raise errors.unanswered()
+            answer = await self._transport.send(request)
         except BaseException as err:
             with anyio.move_on_after(_CLOSE_SECS, shield=True):
                 await self._transport.aclose()
             translated = errors.translate(err)
-            if translated is None or translated is err:
+            if translated is None:
                 raise
             raise translated from err
-        self._response = HttpResponse(response, errors)
+        self._response = HttpResponse(answer, errors)
         return self._response
 
     async def __aexit__(
@@ -138,12 +129,12 @@ class HttpExchange:
     ) -> None:
         response, origin = self._response, self._origin
         if response._ended and not self._client._closed:
-            await response._stream.aclose()  # The library itself shields this part from cancelling.
+            await response._aclose()  # The library itself shields this part from cancelling.
             origin.give_back(self._transport)
             await origin.close_idle(keep=_MAX_IDLE, unused_since=time.monotonic() - _IDLE_SECS)
         else:
             with anyio.move_on_after(_CLOSE_SECS, shield=True):
-                await response._stream.aclose()
+                await response._aclose()
                 await self._transport.aclose()
 
 
@@ -156,34 +147,39 @@ class HttpResponse:
         truncated: whether :meth:`read` left something out.
     """
 
-    __slots__ = ("_ended", "_errors", "_iterator", "_stream", "headers", "status", "truncated")
+    __slots__ = ("_body", "_ended", "_errors", "_iterator", "_reading", "headers", "status", "truncated")
 
-    def __init__(self, response: httpx.Response, errors: RequestErrors) -> None:
-        self.status = response.status_code
+    def __init__(self, answer: Answer, errors: RequestErrors) -> None:
+        self.status = answer.status
         self.headers: dict[str, str] = {}
-        for raw_name, raw_value in response.headers.raw:
+        for raw_name, raw_value in answer.headers:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
             self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
         self.truncated = False
-        self._stream = cast("httpx.AsyncByteStream", response.stream)
-        self._iterator = self._stream.__aiter__()
+        self._body = answer.body
+        self._iterator = answer.body.__aiter__()
+        self._reading: AsyncGenerator[bytes, None] | None = None
         self._errors = errors
         self._ended = False
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body as it comes, decompressed if need be, in pieces of any size.
+    def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes, decompressed if need be, in pieces of any size. Whoever leaves early need not close it.
 
         Raises:
             ProviderConnectionError, ProviderTimeoutError: see :meth:`HttpClient.stream`.
             ServerError: what it decompresses to is no answer any more, by its length.
         """
+        self._reading = self._chunks()
+        return self._reading
+
+    async def _chunks(self) -> AsyncGenerator[bytes, None]:
         coding = self.headers.get("content-encoding", "").strip().lower()
         try:
             if coding in ("", "identity"):
                 async for chunk in self._iterator:
                     yield chunk
             else:
-                from openheim._inflate import Inflater
+                from openheim._http.inflate import Inflater
 
                 inflater = Inflater(coding)
                 async for chunk in self._iterator:
@@ -218,6 +214,7 @@ class HttpResponse:
 
         For streams that say themselves when they are complete. What comes is thrown away, and so are errors.
         """
+        await self._stop_reading()
         with anyio.move_on_after(limit_secs):
             try:
                 async for _ in self._iterator:
@@ -228,6 +225,15 @@ class HttpResponse:
             else:
                 self._ended = True
 
+    async def _aclose(self) -> None:
+        await self._stop_reading()
+        await self._body.aclose()
+
+    async def _stop_reading(self) -> None:
+        # A generator that is left to itself is closed by the event loop, in a task of its own.
+        if self._reading is not None:
+            await self._reading.aclose()
+
 
 class _Origin:
     """The connections to one scheme, host and port.
@@ -236,15 +242,15 @@ class _Origin:
     others there are.
     """
 
-    def __init__(self, make: Callable[[], httpx.AsyncBaseTransport]) -> None:
+    def __init__(self, make: Callable[[], Transport]) -> None:
         self._make = make
-        self._idle: deque[tuple[float, httpx.AsyncBaseTransport]] = deque()
+        self._idle: deque[tuple[float, Transport]] = deque()
 
-    def take(self) -> httpx.AsyncBaseTransport:
+    def take(self) -> Transport:
         """The connection used last, or a new one. One that the server closed meanwhile is opened again by itself."""
         return self._idle.pop()[1] if self._idle else self._make()
 
-    def give_back(self, transport: httpx.AsyncBaseTransport) -> None:
+    def give_back(self, transport: Transport) -> None:
         self._idle.append((time.monotonic(), transport))
 
     async def close_idle(self, *, keep: int, unused_since: float = 0.0) -> None:

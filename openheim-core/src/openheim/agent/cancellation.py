@@ -65,18 +65,18 @@ def slip_in_words(err: BaseException) -> str:
 
 
 def _came_by_signal(err: KeyboardInterrupt) -> bool:
-    """Whether Ctrl+C can be behind an interrupt, and not only a plugin that raises one."""
+    """Whether Ctrl+C, or another signal, can be behind an interrupt, and not only a plugin that raises one."""
     if threading.current_thread() is not threading.main_thread():
         return False
-    handler: Any = signal.getsignal(signal.SIGINT)
-    if handler is signal.default_int_handler:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # It leaves no trace of its own, so that the two look the same.
         return True
     # Any other handler, asyncio's for instance, stands in the traceback if it raised.
-    code = getattr(getattr(handler, "func", handler), "__code__", None)
+    handlers: list[Any] = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {getattr(getattr(handler, "func", handler), "__code__", None) for handler in handlers} - {None}
     trace: TracebackType | None = err.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code is code:
+        if trace.tb_frame.f_code in codes:
             return True
         trace = trace.tb_next
     return False

@@ -11,14 +11,10 @@ import os
 import sys
 from typing import NoReturn
 
-__all__ = ("Terminated", "main")
+__all__ = ("main",)
 
 
 _THREAD_GRACE_SECS = 1.0
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came. Like Ctrl+C it passes through whatever catches the faults of plugins, ``SystemExit`` among them."""
 
 
 def main() -> NoReturn:
@@ -97,19 +93,12 @@ def _wait_for_threads(code: int) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    import signal
-
     from openheim.cli.failures import report_failure
+    from openheim.cli.interrupts import Terminated, raise_on_termination
     from openheim.errors import interrupt_behind
 
-    came: list[int] = []
-
-    def terminated(number: int, _frame: object) -> NoReturn:
-        came.append(number)
-        raise Terminated
-
     # Until a command installs its own handling, SIGTERM ends the process with the code that scripts expect.
-    signal.signal(signal.SIGTERM, terminated)
+    came = raise_on_termination()
     try:
         from openheim.cli.app import run_command
 

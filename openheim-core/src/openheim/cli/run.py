@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from enum import StrEnum
@@ -13,6 +12,7 @@ import typer
 
 from openheim.cli import options
 from openheim.cli.failures import report_failure, warn
+from openheim.cli.interrupts import ignore_signals, turn_signals
 from openheim.cli.lean import LeanCommand
 from openheim.cli.prompt_input import prompt_blocks
 from openheim.cli.run_result import failed_result, run_result
@@ -170,8 +170,7 @@ class _Run:
 
         code: int = anyio.run(self._run)
         # All is done and saved; a signal that comes now must not make it look otherwise.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+        ignore_signals()
         return code
 
     async def _run(self) -> int:
@@ -217,16 +216,12 @@ class _Run:
         return result.exit_code
 
     async def _watch_signals(self, *, task_status: Any) -> None:
-        import anyio
-
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            task_status.started()
-            async for number in signals:
-                if self.signal is not None or not self.session.running:
-                    # Asked twice, or there is no turn to end in order: go at once.
-                    os._exit(128 + number)
-                self.signal = number
-                self.session.cancel()
+        async for number in turn_signals(task_status=task_status):
+            if not self.session.running:
+                # There is no turn to end in order.
+                os._exit(128 + number)
+            self.signal = number
+            self.session.cancel()
 
     async def _watch_time(self, seconds: float) -> None:
         import anyio

@@ -119,7 +119,7 @@ def _unusable_values(layers: Sequence[Layer], config: Config) -> Iterator[Findin
 
 
 def _checked_proxy(address: str, where: str) -> object:
-    from openheim._proxies import checked_proxy
+    from openheim._http.proxies import checked_proxy
 
     return checked_proxy(address, where)
 

@@ -151,7 +151,7 @@ def _base_problem(address: str) -> str | None:
 
 
 def _address_problem(address: str) -> str | None:
-    from openheim._addresses import address_problem
+    from openheim._http.addresses import address_problem
 
     return address_problem(address)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from openheim.store.guard import Guard
     from openheim.store.lease import Lease
 
 __all__ = ("HistoryStore", "StoredSession", "is_session_id")
@@ -56,6 +57,7 @@ class HistoryStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._opened: OrderedDict[int, SessionLog] = OrderedDict()
+        self._guard: Guard | None = None
 
     def log_path(self, session_id: str) -> Path:
         """The messages of a session."""
@@ -103,9 +105,12 @@ class HistoryStore:
 
     def lease(self, session_id: str) -> Lease:
         """The right to run turns of a session, not taken yet."""
+        from openheim.store.guard import Guard
         from openheim.store.lease import Lease
 
-        return Lease(self.lock_path(session_id), session_id)
+        if self._guard is None:
+            self._guard = Guard(str(self.folder))
+        return Lease(f"{self._guard.folder}{os.sep}{session_id}.lock", session_id, self._guard)
 
     def write_meta(self, meta: SessionMeta) -> None:
         """Raises :class:`StorageError` if it cannot be written."""
@@ -197,3 +202,5 @@ class HistoryStore:
         """Closes every kept descriptor."""
         for log in list(self._opened.values()):
             log.close()
+        if self._guard is not None:
+            self._guard.close()

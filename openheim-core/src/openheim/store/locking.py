@@ -27,8 +27,11 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.
 
 
 @contextmanager
-def exclusive(descriptor: int) -> Iterator[None]:
+def exclusive(descriptor: int) -> Iterator[bool]:
     """Excludes everybody else who locks the same file, in this process or another, through a descriptor of their own.
+
+    Yields:
+        whether it does: False where the file system has no locks.
 
     Raises:
         TimeoutError: somebody else held it for :data:`PATIENCE_SECS`.
@@ -36,7 +39,7 @@ def exclusive(descriptor: int) -> Iterator[None]:
     """
     locked = _lock(descriptor)
     try:
-        yield
+        yield locked
     finally:
         if locked:
             _unlock(descriptor)

@@ -21,7 +21,7 @@ datasync = getattr(os, "fdatasync", os.fsync)
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
-def replace_whole(path: Path, data: bytes, *, durable: bool = False) -> None:
+def replace_whole(path: Path | str, data: bytes, *, durable: bool = False) -> None:
     """Writes the file, or replaces it in one step: readers see the old or the new, never a part.
 
     Args:
@@ -41,7 +41,7 @@ def replace_whole(path: Path, data: bytes, *, durable: bool = False) -> None:
         raise _failure(path, err) from err
 
 
-def create_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+def create_whole(path: Path | str, data: bytes, *, durable: bool = True) -> None:
     """Writes a new file, which appears whole.
 
     Args:
@@ -63,10 +63,10 @@ def create_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
     except OSError as err:
         raise _failure(path, err) from err
     if durable:
-        sync_folder(path.parent)
+        sync_folder(os.path.dirname(path) or os.curdir)
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path | str) -> None:
     """Makes the names in a folder durable, where the system has a way to."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
@@ -81,7 +81,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _write_temporary(path: Path, data: bytes, *, durable: bool) -> str:
+def _write_temporary(path: Path | str, data: bytes, *, durable: bool) -> str:
     # The name is unique, so that two writers of one file never share a temporary one.
     folder, name = os.path.split(path)
     name = f"{folder}{os.sep if folder else ''}.{name}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
@@ -100,7 +100,7 @@ def _write_temporary(path: Path, data: bytes, *, durable: bool) -> str:
     return name
 
 
-def _publish(name: str, path: Path) -> None:
+def _publish(name: str, path: Path | str) -> None:
     try:
         # A second name, unlike a rename, never replaces a file.
         os.link(name, path)
@@ -124,5 +124,5 @@ def _discard(name: str) -> None:
         pass
 
 
-def _failure(path: Path, err: OSError) -> StorageError:
+def _failure(path: Path | str, err: OSError) -> StorageError:
     return StorageError(f"cannot write {path}: {err.strerror}", hint="check free space and permissions")

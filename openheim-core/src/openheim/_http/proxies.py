@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import sys
 
-from openheim._addresses import address_problem
+from openheim._http.addresses import address_problem
 from openheim.errors import ConfigError
 
 __all__ = ("checked_proxy", "proxy_for")
@@ -27,13 +28,29 @@ def proxy_for(scheme: str, host: str, port: int, configured: str | None = None) 
     Raises:
         ConfigError: the proxy's address cannot be used.
     """
-    from urllib.request import getproxies  # slow to import, and the HTTP library needs it anyway
-
-    found = getproxies()
+    found = _proxies_found()
     address = configured if configured is not None else found.get(scheme) or found.get("all") or ""
     if not address or _is_exempt(host, port, found.get("no") or os.environ.get("NO_PROXY", "")):
         return None
     return checked_proxy(address, "[http] proxy" if configured is not None else f"{scheme.upper()}_PROXY or ALL_PROXY")
+
+
+def _proxies_found() -> dict[str, str]:
+    """What environment and system settings say, by scheme, and ``no`` for the exceptions."""
+    if sys.platform in ("darwin", "win32"):
+        from urllib.request import getproxies
+
+        return getproxies()
+    found = {}
+    # Names in lower case win over those in capitals, even to say that there is none.
+    for name in sorted(os.environ):
+        scheme, separator, rest = name.lower().partition("_proxy")
+        if separator and not rest:
+            found[scheme] = os.environ[name]
+    if "REQUEST_METHOD" in os.environ and "http_proxy" not in os.environ:
+        # In a CGI program, HTTP_PROXY is what a client wrote into the header "Proxy".
+        found.pop("http", None)
+    return {scheme: address for scheme, address in found.items() if address}
 
 
 def checked_proxy(address: str, where: str) -> str:

@@ -52,8 +52,8 @@ def _is_host(host: str) -> bool:
         return False
     if host.isascii():
         return len(host) <= 254 and _NAME.fullmatch(host) is not None
-    # Which letters of other scripts may stand in a name is a long table, and the HTTP library brings it.
-    from openheim._httpx import parsed_url
+    # Which letters of other scripts may stand in a name is a long table, which another package has.
+    from openheim._http.message import parsed_url
     from openheim.errors import ProviderConnectionError
 
     try:

@@ -1,0 +1,87 @@
+"""Errors about one request, in our terms."""
+
+from __future__ import annotations
+
+import errno
+import os
+import ssl
+from typing import TYPE_CHECKING
+
+import httpcore
+
+from openheim.errors import ProviderConnectionError, ProviderError, ProviderTimeoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from openheim._http.message import Target
+
+__all__ = ("RequestErrors",)
+
+
+class RequestErrors:
+    """Turns the library's errors about one request into ours. Neither user, query nor headers get into a message."""
+
+    __slots__ = ("_target", "_timeout_secs")
+
+    def __init__(self, target: Target, timeout_secs: float) -> None:
+        self._target = target
+        self._timeout_secs = timeout_secs
+
+    def translate(self, err: BaseException) -> ProviderError | None:
+        """Our error, or None for one that is no fault of the connection."""
+        if type(err).__module__.partition(".")[0] == "httpx" and err.__cause__ is not None:
+            # Through a proxy, httpx makes errors of its own of those of httpcore.
+            err = err.__cause__
+        match err:
+            case ProviderError():
+                return err
+            case httpcore.ConnectTimeout():
+                return ProviderTimeoutError(
+                    f"no connection to {self._target.origin} within {self._timeout_secs:g} s",
+                    hint="check network, proxy and api_base",
+                )
+            case httpcore.TimeoutException():
+                return ProviderTimeoutError(
+                    f"nothing came from {self._target.origin} for {self._timeout_secs:g} s",
+                    hint="timeout_secs of the provider sets this limit",
+                )
+            case httpcore.ConnectError() | httpcore.ProxyError() | UnicodeError():
+                return self._unconnected(err)
+            case httpcore.NetworkError() | httpcore.ProtocolError() | OSError():
+                return ProviderConnectionError(f"the connection to {self._target.origin} broke: {_reason(err)}")
+        return None
+
+    def _unconnected(self, err: BaseException) -> ProviderError:
+        for cause in _causes(err):
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return ProviderConnectionError(
+                    f"the certificate of {self._target.origin} is not trusted: {cause.verify_message}",
+                    hint="if a proxy opens TLS here, set ca_file in [http], or SSL_CERT_FILE, to its authority",
+                    retryable=False,
+                )
+        return ProviderConnectionError(
+            f"no connection to {self._target.origin}: {_reason(err)}", hint="check network, proxy and api_base"
+        )
+
+
+def _causes(err: BaseException) -> Iterator[BaseException]:
+    """``err`` and what led to it, outermost first."""
+    current: BaseException | None = err
+    while current is not None:
+        yield current
+        if isinstance(current, BaseExceptionGroup):
+            current = current.exceptions[0]
+        else:
+            current = current.__cause__ or current.__context__
+
+
+def _reason(err: BaseException) -> str:
+    """The system's words for what happened where there are some, else the library's."""
+    reason = str(err) or type(err).__name__
+    for cause in _causes(err):
+        if isinstance(cause, OSError) and cause.strerror:
+            # asyncio puts words of its own, with the address, in place of the system's.
+            replaced = cause.errno in errno.errorcode and cause.strerror.startswith("Connect call failed")
+            reason = os.strerror(cause.errno) if replaced and cause.errno else cause.strerror
+    return reason.rstrip(".").lower()
