@@ -49,7 +49,8 @@ class ToolCall:
         if name and name != self.name and not self._pieces:
             # A name may come in pieces too, or again with more of it each time.
             self.name = name if name.startswith(self.name) else self.name + name
-        arguments = self._text.add(arguments)
+        if arguments and ("\ud800" <= arguments[-1] <= "\udbff" or self._text.held):  # It is hardly ever so.
+            arguments = self._text.add(arguments)
         if arguments:
             self._pieces.append(arguments)
             self._size += len(arguments)
