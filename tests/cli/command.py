@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -74,7 +75,7 @@ class Command:
             env={name: value for name, value in environment.items() if value is not None},
             stdin=stdin,
             stdout=options.pop("stdout", subprocess.PIPE),
-            stderr=subprocess.PIPE,
+            stderr=options.pop("stderr", subprocess.PIPE),
             preexec_fn=_heed_signals,
             **options,
         )
@@ -112,7 +113,33 @@ def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Ende
     except subprocess.TimeoutExpired:
         process.kill()
         raise
-    return Ended(process.returncode, (out or b"").decode(), err.decode())
+    return Ended(process.returncode, (out or b"").decode(), (err or b"").decode())
+
+
+def on_terminal(openheim: Command, *arguments: str, typed: str = "") -> tuple[int, str]:
+    """Exit code and everything shown, with a terminal for standard input and error."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "openheim", *arguments],
+        cwd=openheim.folder,
+        env=openheim.environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    os.write(ours, typed.encode())
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # The other end is closed.
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    return process.wait(LIMIT), shown.decode()
 
 
 def texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -234,6 +234,20 @@ def test_plugins_list_of_a_file_beyond_all_measure(openheim: Command) -> None:
     assert "nested too deeply" in openheim("plugins", "disable", "gates.deny").error
 
 
+def test_what_an_encoding_lacks_is_replaced(openheim: Command) -> None:
+    (openheim.folder / "a.txt").write_text("é\n", encoding="utf-8")
+    ended = openheim("tools", "call", "read_file", '{"path": "a.txt"}', env={"PYTHONIOENCODING": "ascii"})
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("?")
+
+
+def test_without_tools_the_advice_looks_at_what_is_installed(openheim: Command) -> None:
+    openheim.configure('[plugins]\ndisable = ["tools.fs"]\n')
+    ended = openheim("tools", "list")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err == "no toolset that is installed can be used; see openheim plugins list\n"
+
+
 def test_a_relative_work_dir_counts_from_the_start_directory(openheim: Command) -> None:
     (openheim.folder / "inner").mkdir()
     (openheim.folder / "inner" / "a.txt").write_text("inner")

@@ -6,12 +6,13 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import LIMIT, Command, finish, texts
+from tests.cli.command import LIMIT, Command, finish, on_terminal, texts
 from tests.plugins.distributions import make_distribution
 from tests.support.openai_server import OpenAIServer
 from tests.support.openai_wire import text, tool_calls
@@ -154,7 +155,9 @@ def test_a_second_signal_ends_at_once(openheim: Command, tmp_path: Path, number:
 
 
 def test_a_second_signal_ends_at_once_though_a_tool_blocks_the_event_loop(openheim: Command, tmp_path: Path) -> None:
-    (openheim.folder / "stubborn.py").write_text(STUBBORN.replace("await anyio.sleep_forever()", "time.sleep(600)", 1))
+    # Not one long sleep: the system may hand one of two signals to another thread, which does not end a sleep.
+    blocking = "while True: time.sleep(0.01)"
+    (openheim.folder / "stubborn.py").write_text(STUBBORN.replace("await anyio.sleep_forever()", blocking, 1))
     with OpenAIServer([tool_calls(("stubborn", {})), text("never")]) as server:
         openheim.use(server)
         started = tmp_path / "started"
@@ -316,7 +319,7 @@ def test_a_directory_that_was_removed(openheim: Command, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_disk_that_fills_up_is_told(openheim: Command) -> None:
+def test_a_log_that_cannot_be_written_is_told(openheim: Command) -> None:
     with OpenAIServer([text("never")]) as server:
         openheim.use(server)
         history = openheim.home / "history"
@@ -343,6 +346,22 @@ def test_a_disk_that_fills_up_is_told(openheim: Command) -> None:
     assert done.returncode == 1
     assert "could not be saved, so it was not sent" in done.stderr
     assert not server.requests
+
+
+def test_a_history_that_is_removed_in_the_middle_of_a_turn_is_told(openheim: Command) -> None:
+    remove = (
+        "import os, shutil\n"
+        "import openheim.runtime.session as module\n"
+        "def acknowledge(self, real=module.Transcript.acknowledge):\n"
+        "    real(self)\n"
+        "    shutil.rmtree(os.environ['OPENHEIM_HOME'] + '/history', ignore_errors=True)\n"
+        "module.Transcript.acknowledge = acknowledge"
+    )
+    ended = finish(drive(openheim, remove, "--provider", "demo", "hello"))
+    assert ended.code == 1
+    assert ended.out
+    assert "the session may not be saved" in ended.error
+    assert "it was removed while it was in use" in ended.error
 
 
 # --- what review found ---
@@ -387,6 +406,47 @@ def test_an_answer_that_cannot_be_written(openheim: Command) -> None:
         ended = finish(openheim.start("run", "--provider", "demo", "hello", stdout=full))
     assert ended.code == 1
     assert ended.error == "error: cannot write to standard output: No space left on device"
+
+
+def _unwritable(kind: str) -> int:
+    if kind == "full":
+        return os.open("/dev/full", os.O_WRONLY)
+    if kind == "read only":
+        return os.open(os.devnull, os.O_RDONLY)
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("kind", ["full", "no reader", "read only"])
+def test_a_standard_error_that_cannot_be_written_changes_nothing(openheim: Command, kind: str) -> None:
+    descriptor = _unwritable(kind)
+    limited = ("run", "--provider", "demo", "--max-iterations", "1", "--output", "json", "What is in this directory?")
+    ended = finish(openheim.start(*limited, stderr=descriptor))
+    assert (ended.code, ended.json["status"]) == (3, "limited")
+    assert finish(openheim.start("run", "--provider", "nope", "hi", stderr=descriptor)).code == 2
+    os.close(descriptor)
+
+
+def test_a_closed_standard_error_changes_nothing(openheim: Command) -> None:
+    command = f"exec {sys.executable} -m openheim run --provider nope hi 2>&-"
+    done = subprocess.run(["sh", "-c", command], env=openheim.environment, cwd=openheim.folder, timeout=LIMIT)
+    assert done.returncode == 2
+
+
+def test_a_slow_standard_error_that_does_not_block_gets_what_it_can_take(openheim: Command) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    while True:
+        try:
+            os.write(writer, b"x" * 65536)
+        except BlockingIOError:
+            break
+    # Full, and nobody reads: the line is given up, and nothing else.
+    assert finish(openheim.start("run", "--provider", "nope", "hi", stderr=writer)).code == 2
+    os.close(reader)
+    os.close(writer)
 
 
 def test_an_internal_error_gives_the_object_that_was_asked_for(openheim: Command) -> None:
@@ -479,6 +539,25 @@ def test_a_standard_output_that_does_not_block_gets_everything(openheim: Command
         assert len(reader.read()) == 300_001
         ended = finish(process)
     assert ended.code == 0, ended.err
+
+
+def test_nothing_of_a_model_or_a_file_speaks_to_a_terminal(openheim: Command) -> None:
+    hostile = "q \x1b]0;title\x07 \x9b31m \u202eback\u202c \u2066in\u2069 z"
+    (openheim.folder / "a.txt").write_text(hostile, encoding="utf-8")
+    replies = [tool_calls(("read_file", {"path": hostile})), *[text(hostile)] * 3]
+    with OpenAIServer(replies) as server:
+        openheim.use(server)
+        for arguments in (
+            ("run", "hi"),
+            ("run", "--output", "json", "hi"),
+            ("run", "--output", "stream-json", "hi"),
+            ("tools", "call", "read_file", '{"path": "a.txt"}'),
+        ):
+            code, shown = on_terminal(openheim, *arguments)
+            assert code == 0, shown
+            assert "q " in shown
+            assert not set(shown) & set("\x1b\x07\x9b\u202e\u202c\u2066\u2069"), arguments
+        assert openheim("tools", "call", "read_file", '{"path": "a.txt"}').out.count("\x1b") == 1
 
 
 def test_what_cannot_be_read_of_a_stream_is_told_once_and_not_shown(openheim: Command) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 from openheim.messages import ImageBlock, Message, TextBlock, ToolResultBlock
 from openheim.store import HistoryStore
-from tests.cli.command import LIMIT, Command, Ended, finish
+from tests.cli.command import LIMIT, Command, Ended, finish, on_terminal
 from tests.store.stores import (
     ID,
     NOW,
@@ -48,32 +47,6 @@ def two(store: HistoryStore) -> HistoryStore:
     )
     write_session(store, OTHER_ID, user("other question"), title="other", cwd="/elsewhere")
     return store
-
-
-def on_terminal(openheim: Command, *arguments: str, typed: str = "") -> tuple[int, str]:
-    """Exit code and everything shown, with a terminal for standard input and error."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "openheim", *arguments],
-        cwd=openheim.folder,
-        env=openheim.environment,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    os.write(ours, typed.encode())
-    shown = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # The other end is closed.
-            break
-        if not part:
-            break
-        shown += part
-    os.close(ours)
-    return process.wait(LIMIT), shown.decode()
 
 
 # --- listing and showing ---
@@ -136,10 +109,33 @@ def test_show_tells_facts_cost_and_the_conversation(openheim: Command, store: Hi
     assert "- Tokens: 10 in, 5 out" in ended.out
     assert "- Cost: 0.0200\n" in ended.out
     assert "<summary>Tool call: read_file</summary>" in ended.out
-    assert "look ]0;title 31m here\tok" in ended.out
+    # A pipe gets what is stored; a terminal nothing that it would obey.
+    assert "look \x1b]0;title\x07 \x9b31m here\tok" in ended.out
     # A model without a price: no sum is better than one that is too low.
     (openheim.home / "config.toml").unlink()
     assert "Cost" not in openheim("sessions", "show", ID).out
+
+
+@pytest.mark.parametrize("arguments", [["show", ID], ["show", ID, "--json"], ["export", ID], ["list"], ["search", "q"]])
+def test_nothing_stored_speaks_to_a_terminal(openheim: Command, store: HistoryStore, arguments: list[str]) -> None:
+    hostile = "q \x1b]0;title\x07 \x9b31m \u202eback\u202c \u2066in\u2069"
+    write_session(store, ID, user(hostile), result("c", hostile), title=hostile, cwd="/\x1b[2J", updated="\x1b[31m")
+    code, shown = on_terminal(openheim, "sessions", *arguments)
+    assert code == 0
+    assert "q " in shown
+    assert not set(shown) & set("\x1b\x07\x9b\u202e\u202c\u2066\u2069")
+
+
+def test_halves_of_characters_are_shown_as_question_marks(openheim: Command, store: HistoryStore) -> None:
+    write_session(store, ID, user("q"), assistant("a \ud800 b"), title="\udfff")
+    for arguments in (["show", ID], ["show", ID, "--json"], ["export", ID]):
+        ended = openheim("sessions", *arguments)
+        assert (ended.code, ended.err) == (0, ""), arguments
+        assert "a ? b" in ended.out
+
+
+def test_a_limit_beyond_all_numbers_shows_all(openheim: Command, two: HistoryStore) -> None:
+    assert len(openheim("sessions", "list", "--limit", str(10**30)).out.splitlines()) == 3
 
 
 def test_show_warns_of_what_it_had_to_skip(openheim: Command, two: HistoryStore) -> None:

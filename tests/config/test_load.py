@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from openheim import Runtime, _reading
+from openheim.config import lines
 from openheim.config.load import environment_layer, load_config
 from openheim.config.selection import Selection, select_provider
-from openheim.errors import ConfigError
+from openheim.errors import ConfigError, OpenheimError
 
 Write = Callable[[str], Path]
 
@@ -388,3 +392,96 @@ def test_a_vendors_key_is_not_sent_to_another_address_by_itself(write: Write) ->
 def test_keys_of_the_plugin_are_handed_on(write: Write) -> None:
     write('[providers.x]\napi_base = "https://h"\nflavour = "mint"\n')
     assert select().options == {"flavour": "mint"}
+
+
+# --- files that are none ---
+
+
+@pytest.mark.parametrize("target", [None, "/dev/zero", "/"])
+def test_a_config_file_that_is_no_file_is_not_waited_for(own_environment: Path, target: str | None) -> None:
+    own_environment.mkdir()
+    path = own_environment / "config.toml"
+    if target is None:
+        os.mkfifo(path)
+    else:
+        path.symlink_to(target)
+    with pytest.raises(ConfigError, match=r"cannot read .*config\.toml"):
+        load()
+
+
+def test_the_null_device_stands_for_no_settings() -> None:
+    assert load(path=os.devnull).config.default_provider is None
+
+
+def test_a_file_that_is_named_may_be_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = os.open(path, os.O_RDWR)
+    os.write(writer, b"max_iterations = 7\n")
+    threading.Timer(0.05, os.close, [writer]).start()
+    assert load(path=str(path)).config.max_iterations == 7
+
+
+def test_a_pipe_that_is_named_is_given_up_when_nothing_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_reading, "PATIENCE_SECS", 0.05)
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(ConfigError, match="nothing came for"):
+        load(path=str(path))
+    writer = os.open(path, os.O_RDWR)
+    os.write(writer, b"max_iter")
+    with pytest.raises(ConfigError, match="nothing came for"):
+        load(path=str(path))
+    os.close(writer)
+
+
+def test_an_endless_file_that_is_named_is_too_long() -> None:
+    with pytest.raises(ConfigError, match="longer than 4 MiB"):
+        load(path="/dev/zero")
+
+
+def test_a_file_is_read_once_for_the_lines_of_all_its_keys(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+    real = lines.read_regular
+    monkeypatch.setattr(lines, "read_regular", lambda path, **options: read.append(path) or real(path, **options))
+    path = write("".join(f"unknown_{number} = 1\n" for number in range(20)))
+    found = load().findings
+    assert [finding.line for finding in found] == list(range(1, 21))
+    assert read == [path]
+    # What has changed is read again.
+    write("\n" + path.read_text())
+    assert [finding.line for finding in load().findings] == list(range(2, 22))
+
+
+# --- keys in wrong places ---
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-proj-abcdef123456", "AIzaSyA1234567890abcdefghij", "0123456789abcdef0123456789abcdef"]
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        'default_provider = "{}"\n',
+        '[providers.a]\nkind = "{}"\n',
+        '[providers.a]\nkind = "demo"\nenv_var = "{}"\n',
+        '[providers.a]\nkind = "demo"\napi_key = {{ env = "{}" }}\n',
+        '[providers.a]\nkind = "demo"\nmodels = ["m"]\ndefault_model = "{}"\n',
+        '[providers.a]\nkind = "demo"\nmodels = ["{}"]\ndefault_model = "m"\n',
+        '[permissions]\ngate = "{}"\n',
+        '[permissions]\nmode = "{}"\n',
+        '[permissions]\nallow = ["({}"]\n',
+    ],
+)
+def test_a_key_in_a_wrong_place_is_not_repeated(write: Write, text: str, key: str) -> None:
+    write(text.format(key))
+    with pytest.raises(OpenheimError) as caught:
+        Runtime.from_config().new_session()
+    assert key not in f"{caught.value} {caught.value.hint}"
+
+
+def test_a_model_in_the_place_of_a_key_is(write: Write) -> None:
+    write('[providers.a]\nkind = "demo"\nmodels = ["m"]\n')
+    for name in ("claude-sonnet-4-6-20260101", "meta-llama/Llama-3.3-70B-Instruct-Turbo", "gpt-4o-mini-2024-07-18"):
+        with pytest.raises(ConfigError, match=f"unknown model '{name}'"):
+            select(provider="a", model=name)

@@ -169,6 +169,15 @@ def test_entries_of_another_kind_count_as_no_decision(repository: Path) -> None:
         assert TrustStore(trust_file()).decision(repository) is None
 
 
+def test_decisions_that_stand_in_a_pipe_are_not_waited_for(repository: Path, own_environment: Path) -> None:
+    own_environment.mkdir(exist_ok=True)
+    os.mkfifo(trust_file())
+    with pytest.raises(StorageError, match="a pipe, socket or device"):
+        TrustStore(trust_file()).decision(repository)
+    with pytest.raises(StorageError, match="a pipe, socket or device"):
+        TrustStore(trust_file()).decide(repository, trusted=True)
+
+
 def test_decisions_made_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
     file = tmp_path / "trust.json"
     program = (

@@ -31,6 +31,14 @@ def set_value(file: Path, key: str, value: str, *, cwd: Path | None = None, by_p
     return set_in_file(file, parse_key(key), value, config=None, cwd=cwd or file.parent, by_project=by_project)
 
 
+def test_what_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    file = put(tmp_path / "config.toml", FILE)
+    for key, value in (("default_provider", "\udcff"), ("providers.\udcff.kind", "demo")):
+        with pytest.raises(UsageError, match="not UTF-8"):
+            set_value(file, key, value)
+    assert file.read_text() == FILE
+
+
 @pytest.mark.parametrize(
     ("key", "value", "old", "new"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ import pytest
 from openheim.errors import SessionNotFoundError, StorageError
 from openheim.messages import Message, TextBlock, ToolUseBlock, UnknownBlock, message_from_stored, message_to_stored
 from openheim.store import HistoryStore, SessionMeta
+from openheim.store.lease import owner_of
 from openheim.store.log import KEPT_DESCRIPTORS
 from openheim.store.meta import title_of
-
-ID = "550e8400-e29b-41d4-a716-446655440000"
+from openheim.store.operations.fork import fork_session
+from openheim.store.operations.listing import list_sessions, search_sessions
+from openheim.store.operations.marks import rename_session
+from tests.store.stores import ID, OTHER_ID, turn_end, write_session
 
 
 @pytest.fixture
@@ -196,11 +200,99 @@ def test_a_sync_outlives_the_log_being_closed(store: HistoryStore) -> None:
     assert texts(store) == ["one"]
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_is_an_error_that_names_the_file(store: HistoryStore) -> None:
-    store.log_path(ID).symlink_to("/dev/full")
-    with pytest.raises(StorageError, match="No space left"):
+def test_a_file_that_was_removed_meanwhile_does_not_count_as_durable(store: HistoryStore) -> None:
+    log = store.log(ID)
+    log.append(user("one"))
+    store.log_path(ID).unlink()
+    for _ in range(2):  # Not forgotten once it was told.
+        with pytest.raises(StorageError, match="removed while it was in use"):
+            log.prepare_sync()()
+
+
+# --- what is no file ---
+
+
+@pytest.fixture(params=["pipe", "endless", "folder"])
+def put_odd(request: pytest.FixtureRequest) -> Callable[[Path], None]:
+    """Puts something at a path that is no file."""
+
+    def put(path: Path) -> None:
+        if request.param == "pipe":
+            os.mkfifo(path)
+        elif request.param == "endless":
+            path.symlink_to("/dev/zero")
+        else:
+            path.mkdir()
+
+    return put
+
+
+def test_a_log_that_is_no_file_is_neither_read_nor_written(
+    store: HistoryStore, put_odd: Callable[[Path], None]
+) -> None:
+    put_odd(store.log_path(ID))
+    with pytest.raises(StorageError, match="cannot read"):
+        store.load(ID)
+    with pytest.raises(StorageError, match="cannot write"):
         store.log(ID).append(user("one"))
+    with pytest.raises(StorageError, match="cannot write"):
+        store.log(ID).append_beside({"record": "title", "title": "t"})
+    assert [row.meta.id for row in list_sessions(store).rows] == [ID]
+
+
+def test_metadata_that_is_no_file_is_made_anew(store: HistoryStore, put_odd: Callable[[Path], None]) -> None:
+    store.log(ID).append(user("one"))
+    put_odd(store.meta_path(ID))
+    loaded = store.load(ID)
+    assert (loaded.meta.id, loaded.meta.title) == (ID, "one")
+    assert "the metadata was missing or damaged" in loaded.warnings[0]
+    assert [row.meta.title for row in list_sessions(store).rows] == ["one"]
+
+
+def test_a_lock_that_is_no_file_is_an_error(store: HistoryStore, put_odd: Callable[[Path], None]) -> None:
+    put_odd(store.lock_path(ID))
+    with pytest.raises(StorageError, match="cannot use the lease"):
+        store.lease(ID).acquire()
+    assert owner_of(store.lock_path(ID)) is None
+
+
+def test_what_stands_in_the_way_of_a_new_lock_is_cleared_away(store: HistoryStore) -> None:
+    aside = store.folder / f".{ID}.lock.tmp"
+    os.mkfifo(aside)
+    with store.lease(ID):
+        assert owner_of(store.lock_path(ID)) is not None
+    kept = store.folder / "kept"
+    kept.write_text("all of it")
+    aside.symlink_to(kept)
+    with store.lease(ID):
+        assert owner_of(store.lock_path(ID)) is not None
+    assert kept.read_text() == "all of it"
+
+
+# --- metadata that lies ---
+
+
+@pytest.mark.parametrize("claimed", ["../../escaped", "/escaped", OTHER_ID, "\udcff", "x" * 5000])
+def test_the_name_of_the_file_is_the_id(store: HistoryStore, claimed: str) -> None:
+    write_session(store, ID, user("one"), turn_end())
+    path = store.meta_path(ID)
+    path.write_text(path.read_text().replace(ID, json.dumps(claimed)[1:-1]))
+    loaded = store.load(ID)
+    assert loaded.meta.id == ID
+    assert [row.meta.id for row in list_sessions(store).rows] == [ID]
+    assert rename_session(store, ID, "renamed").id == ID
+    assert fork_session(store, ID).forked_from == {"session_id": ID, "message_id": "one"}
+    store.write_meta(loaded.meta)
+    assert json.loads(path.read_text())["meta"]["id"] == ID
+    assert not os.path.exists(store.folder / f"{claimed}.json")
+
+
+def test_a_title_that_is_no_text_can_be_listed_and_searched(store: HistoryStore) -> None:
+    write_session(store, ID, user("one"))
+    rename_session(store, ID, "\udcff")
+    (row,) = list_sessions(store).rows
+    assert row.meta.id == ID
+    assert [hit.row.meta.id for hit in search_sessions(store, "one")] == [ID]
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_pages_are_sorted_by_last_use_and_follow_each_other(
     row = list_sessions(store, limit=1).rows[0]
     assert (row.messages, row.first_prompt) == ((1, "x") if with_index else (None, None))
     assert (store.folder.parent / "index.db").exists() == with_index
-    for cursor in ("", "x", "1", "१.x", "1e3.x"):
+    for cursor in ("", "x", "1", "१.x", "1e3.x", f"{10**20}.x", f"-{'9' * 5000}.x"):
         with pytest.raises(UsageError, match="no cursor"):
             list_sessions(store, cursor=cursor)
     with pytest.raises(UsageError, match="limit"):

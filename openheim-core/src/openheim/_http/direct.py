@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import time
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +12,7 @@ import httpcore
 from openheim._http.message import Answer
 
 if TYPE_CHECKING:
+    import socket
     import ssl
     from collections.abc import AsyncGenerator
 
@@ -104,6 +106,8 @@ class _JoiningStream(httpcore.AsyncNetworkStream):
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream
         self._held = b""
+        #: Asked for before each request, and slow to be had.
+        self._socket = stream.get_extra_info("socket")
         self._expects_head = False
         self._head_due: float | None = None
 
@@ -138,7 +142,21 @@ class _JoiningStream(httpcore.AsyncNetworkStream):
         await self._stream.aclose()
 
     def get_extra_info(self, info: str) -> Any:
+        if info == "is_readable" and self._socket is not None:
+            return _is_readable(self._socket)
         return self._stream.get_extra_info(info)
+
+
+def _is_readable(connection: socket.socket) -> bool:
+    """Whether something has come, which on an idle connection is its end."""
+    descriptor = connection.fileno()
+    if descriptor < 0:
+        return True
+    if not hasattr(select, "poll"):
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class Pieces:

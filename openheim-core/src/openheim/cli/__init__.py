@@ -21,7 +21,9 @@ def main() -> NoReturn:
     """Runs the command line and exits with its code (``docs/reference/exit-codes.md``)."""
     # Importing makes many objects and hardly any garbage: looking for it as often as usual costs a tenth of a start.
     gc.set_threshold(50_000, 20, 20)
-    _fill_standard_descriptors()
+    from openheim.cli.streams import flushed, prepare_streams
+
+    prepare_streams()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         from openheim import __version__
@@ -30,41 +32,11 @@ def main() -> NoReturn:
         code = 0
     else:
         code = _run(arguments)
-    code = _flushed(code)
+    code = flushed(code)
     _wait_for_threads(code)
     # The interpreter would look for garbage in everything that was imported, for some 9 ms, only to end.
     gc.freeze()
     sys.exit(code)
-
-
-def _fill_standard_descriptors() -> None:
-    """Puts the null device where standard input, output or error are closed.
-
-    Otherwise the next file that is opened gets that number, and what is printed ends up in it.
-    """
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        if getattr(sys, name) is None:
-            try:
-                os.fstat(number)
-            except OSError:
-                os.open(os.devnull, os.O_RDWR)  # The lowest free number, which is this one.
-            setattr(sys, name, open(number, mode, closefd=False))
-
-
-def _flushed(code: int) -> int:
-    """The exit code, once what was printed has left the process or has turned out to be unwritable."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        code = 141
-    except OSError as err:
-        print(f"error: cannot write to standard output: {err.strerror}", file=sys.stderr)
-        code = code or 1
-    else:
-        return code
-    # Without this, the interpreter would try again on its way out, and complain.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return code
 
 
 def _wait_for_threads(code: int) -> None:

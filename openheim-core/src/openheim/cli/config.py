@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openheim.cli import options
-from openheim.cli.failures import one_line, warn
+from openheim.cli.failures import warn
 from openheim.cli.lean import LeanCommand, lean_app
+from openheim.cli.printing import one_line, print_text
 from openheim.cli.starting import read_settings
 from openheim.cli.tables import print_json, print_table
 from openheim.config.keys import parse_key, shown_key
@@ -67,7 +68,7 @@ def _shown(value: Any) -> str:
 @app.command("path", cls=LeanCommand)
 def path(project: Project = False, local: Local = False) -> None:
     """Print where the config file is, whether it exists or not."""
-    print(_file(project, local))
+    print_text(str(_file(project, local)))
 
 
 @app.command("check", cls=LeanCommand)
@@ -89,7 +90,7 @@ def check(as_json: AsJson = False, trust: Trust = False) -> int:
             for finding in findings:
                 print(one_line(f"{word}: {_sentence(finding)}"))
         if not errors:
-            print(f"{config_file(options.current().config)} is fine")
+            print_text(f"{config_file(options.current().config)} is fine")
     return 1 if errors else 0
 
 
@@ -123,7 +124,7 @@ def set_setting(
     changed = set_in_file(
         file, named, text, config=options.current().config, cwd=_current_directory(), by_project=project or local
     )
-    print(f"{shown_key(named)} is {'set' if changed else 'set so already'} in {file}")
+    print_text(f"{shown_key(named)} is {'set' if changed else 'set so already'} in {file}")
     _say_what_hinders(file, named)
 
 
@@ -178,7 +179,7 @@ def _decide(folder: str | None, *, trusted: bool) -> None:
         raise UsageError(f"there is no folder {start}", hint="name one that exists")
     decided = settings_folder(start)
     TrustStore(trust_file()).decide(decided, trusted=trusted)
-    print(f"{decided} is {'trusted' if trusted else 'not trusted'}")
+    print_text(f"{decided} is {'trusted' if trusted else 'not trusted'}")
 
 
 def _current_directory() -> Path:

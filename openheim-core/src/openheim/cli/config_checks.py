@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from openheim.cli import options
 from openheim.config.checks import finding_at, finding_of
 from openheim.config.findings import Finding
+from openheim.config.masking import without_keys
 from openheim.errors import ConfigError, OpenheimError, PluginDisabledError, PluginError
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ class _Check:
                     self._unknown(("providers", name, "fallback"), provider, known)
 
     def _unknown(self, path: Sequence[str], name: str, known: Sequence[str]) -> None:
-        err = ConfigError(f"{path[-1]} names unknown provider {name!r}", hint=f"there are: {', '.join(known)}")
+        err = ConfigError(
+            f"{path[-1]} names unknown provider {without_keys(name)!r}", hint=f"there are: {', '.join(known)}"
+        )
         self._error(path, err)
 
     def _plugins(self) -> None:
@@ -132,7 +135,10 @@ class _Check:
         gate = self.loaded.config.permissions.gate
         if gate not in host.names("gates"):
             known = ", ".join(host.names("gates"))
-            self._error(("permissions", "gate"), ConfigError(f"there is no gate {gate!r}", hint=f"there are: {known}"))
+            self._error(
+                ("permissions", "gate"),
+                ConfigError(f"there is no gate {without_keys(gate)!r}", hint=f"there are: {known}"),
+            )
 
     def _sections(self) -> Iterator[tuple[str, str, Any, tuple[str, str]]]:
         from openheim.config.rules import kind_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from openheim.cli import options
+from openheim.cli.printing import one_line, print_text
 from openheim.errors import (
     ConfigError,
     OpenheimError,
@@ -16,7 +17,7 @@ from openheim.errors import (
     unwrapped,
 )
 
-__all__ = ("exit_code_of", "one_line", "report_failure", "warn")
+__all__ = ("exit_code_of", "print_traceback", "report_failure", "warn")
 
 
 def exit_code_of(err: BaseException) -> int:
@@ -44,9 +45,7 @@ def report_failure(err: BaseException) -> int:
     if isinstance(err, KeyboardInterrupt | BrokenPipeError):
         return code
     if options.current().debug:
-        import traceback
-
-        traceback.print_exception(err)
+        print_traceback(err)
     if isinstance(err, OpenheimError):
         line = f"error: {err}"
     elif isinstance(err, OSError) and err.strerror:
@@ -57,11 +56,13 @@ def report_failure(err: BaseException) -> int:
     return code
 
 
+def print_traceback(err: BaseException) -> None:
+    """Where an error arose, on stderr."""
+    import traceback
+
+    print_text("".join(traceback.format_exception(err)), end="", file=sys.stderr)
+
+
 def warn(text: str) -> None:
     """One line on stderr that starts with ``warning:``."""
     print(one_line(f"warning: {text}"), file=sys.stderr)
-
-
-def one_line(text: str) -> str:
-    """The text without line breaks and control characters, so that one message is one line whatever it quotes."""
-    return "".join(character if character.isprintable() else " " for character in " ".join(text.split()))

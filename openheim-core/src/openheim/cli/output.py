@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import anyio.lowlevel
 from anyio import from_thread
 
+from openheim.cli.printing import harmless
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -52,13 +54,14 @@ class StdoutWriter:
         self.gone = False
         self.reason = ""
         sys.stdout.flush()
+        self._on_terminal = os.isatty(1)
         self._descriptor = os.dup(1)
         self._thread = threading.Thread(target=self._write_all, name="stdout", daemon=True)
         self._thread.start()
 
     def write(self, text: str) -> None:
         """Has the text written soon; returns at once."""
-        data = text.encode("utf-8", "replace")
+        data = (harmless(text) if self._on_terminal else text).encode("utf-8", "replace")
         with self._changed:
             if self.gone:
                 return

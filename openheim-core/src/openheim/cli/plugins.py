@@ -11,6 +11,7 @@ import typer
 from openheim.cli import options
 from openheim.cli.failures import warn
 from openheim.cli.lean import LeanCommand, lean_app
+from openheim.cli.printing import one_line
 from openheim.cli.tables import print_json, print_table
 from openheim.config.paths import config_file
 from openheim.errors import ConfigError, UsageError
@@ -68,7 +69,7 @@ def show_plugin(name: Name, as_json: AsJson = False) -> None:
         for key, value in facts.items():
             text = ", ".join(value) if isinstance(value, list) else "yes" if value is True else value
             if text:
-                print(f"{key + ':':14}{text}")
+                print(f"{key + ':':14}{one_line(str(text))}")
 
 
 @app.command("check", cls=LeanCommand)
@@ -146,7 +147,7 @@ def _switch(name: str, as_json: bool, *, on: bool) -> None:
     if as_json:
         print_json({"plugin": entry, "enabled": on, "changed": changed, "file": str(path)})
     else:
-        print(f"{entry} is {word} {'in' if changed else 'already in'} {path}")
+        print(one_line(f"{entry} is {word} {'in' if changed else 'already in'} {path}"))
     if on:
         # The file is not all that counts.
         policy = _policy(_plugins_table())
@@ -172,7 +173,8 @@ def _plugins_table() -> Mapping[str, Any]:
     from openheim.config.sections import read_section
 
     # Alone: what is wrong elsewhere in the settings is no reason to leave it out.
-    return read_section("plugins", config_file(options.current().config))
+    named = options.current().config
+    return read_section("plugins", config_file(named), given=named is not None)
 
 
 def _policy(table: Mapping[str, Any]) -> PluginPolicy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import select
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from openheim._reading import read_regular
 from openheim.errors import UsageError
 from openheim.messages import ImageBlock, TextBlock
 
@@ -133,12 +135,12 @@ def read_image(name: str) -> ImageBlock:
     try:
         if not path.is_file():
             raise UsageError(f"there is no image file {name}", hint="check the path")
-        if path.stat().st_size > MAX_IMAGE_BYTES:
+        data = read_regular(path, limit=MAX_IMAGE_BYTES)
+    except OSError as err:
+        if err.errno == errno.EFBIG:
             raise UsageError(
                 f"the image {name} is larger than {MAX_IMAGE_BYTES // 2**20} MiB", hint="make it smaller first"
-            )
-        data = path.read_bytes()
-    except OSError as err:
+            ) from err
         raise UsageError(f"cannot read the image {name}: {err.strerror}", hint="check its permissions") from err
     mime_type = next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), None)
     if mime_type is None and data[:4] == b"RIFF" and data[8:12] == b"WEBP":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from openheim.cli.findings import Finding
+from openheim.config.masking import without_keys
 from openheim.config.selection import resolve_entry
 from openheim.errors import AuthError, BillingError, OpenheimError, ProviderError, ServerError
 from openheim.provider_errors import mask_key
@@ -54,7 +55,7 @@ def examine_providers(runtime: Runtime, names: Sequence[str], *, offline: bool) 
 
 
 def _described(settings: ProviderSettings) -> str:
-    return f"kind {settings.kind}, {'key found' if settings.api_key else 'no key'}"
+    return f"kind {without_keys(settings.kind)}, {'key found' if settings.api_key else 'no key'}"
 
 
 async def _ask(runtime: Runtime, settings: ProviderSettings, binding: ModelBinding) -> Finding:

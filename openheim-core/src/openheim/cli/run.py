@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from openheim.cli import options
-from openheim.cli.failures import report_failure, warn
+from openheim.cli.failures import print_traceback, report_failure, warn
 from openheim.cli.interrupts import ignore_signals, turn_signals
 from openheim.cli.lean import LeanCommand
+from openheim.cli.printing import print_text
 from openheim.cli.prompt_input import prompt_blocks
 from openheim.cli.run_result import failed_result, run_result
 from openheim.cli.starting import make_runtime
-from openheim.errors import UsageError
+from openheim.errors import StorageError, UsageError
 from openheim.permissions import parse_rule
 from openheim.permissions.modes import known_mode
 
@@ -147,7 +147,7 @@ def _fail_early(err: Exception, output: OutputFormat) -> int:
     record: dict[str, Any] = failed_result(err).record
     if output is OutputFormat.STREAM_JSON:
         record = {"type": "result", "session_id": None, "seq": 0} | record
-    typer.echo(dump_text(record))
+    print_text(dump_text(record))
     return report_failure(err)
 
 
@@ -193,6 +193,11 @@ class _Run:
                     code = await self._turn(output, writer)
                     await to_thread.run_sync(writer.finish, abandon_on_cancel=True)
             group.cancel_scope.cancel()
+        if self.session.unsaved is not None:
+            # All should be on the disk by now.
+            err = self.session.unsaved
+            told = report_failure(StorageError(f"the session may not be saved: {err.message}", hint=err.hint))
+            code = code or told
         if not writer.gone:
             return code
         if writer.reason:
@@ -208,7 +213,7 @@ class _Run:
         except Exception as err:
             result = failed_result(err, session)
             if options.current().debug:
-                traceback.print_exception(err)
+                print_traceback(err)
         else:
             result = run_result(session, outcome, signal=self.signal, timed_out=self.timed_out)
         if not writer.gone:

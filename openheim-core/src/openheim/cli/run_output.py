@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
-from openheim.cli.failures import one_line
+from openheim.cli.printing import harmless, one_line
 from openheim.events import (
     ContextTrimmed,
     IterationStart,
@@ -34,18 +33,14 @@ if TYPE_CHECKING:
     from openheim.runtime import Session
 
 __all__ = (
-    "JsonOutput",
+    "EndOutput",
     "Output",
     "StreamJsonOutput",
     "TerminalOutput",
-    "TextOutput",
     "event_record",
     "output_for",
     "show_aside",
 )
-
-# Escape sequences and control characters of a model's text have no business in a terminal.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Output(Protocol):
@@ -61,10 +56,10 @@ class Output(Protocol):
 def output_for(form: str, writer: StdoutWriter) -> Output:
     """The output of a format: ``text``, ``json`` or ``stream-json``."""
     if form == "json":
-        return JsonOutput(writer)
+        return EndOutput(writer, _as_json)
     if form == "stream-json":
         return StreamJsonOutput(writer)
-    return TerminalOutput(writer) if sys.stdout.isatty() else TextOutput(writer)
+    return TerminalOutput(writer) if sys.stdout.isatty() else EndOutput(writer, _as_text)
 
 
 def _say(text: str) -> None:
@@ -82,11 +77,16 @@ def show_aside(event: Event) -> None:
             _say(f"note: {event.dropped} older messages were left out to fit the model's window")
 
 
-class TextOutput:
-    """The final reply and a newline, once the turn is over; everything else on stderr."""
+class EndOutput:
+    """What is left once the turn is over; everything else on stderr.
 
-    def __init__(self, writer: StdoutWriter) -> None:
+    Args:
+        form: makes a result's text.
+    """
+
+    def __init__(self, writer: StdoutWriter, form: Callable[[RunResult], str]) -> None:
         self._writer = writer
+        self._form = form
 
     def start(self, session: Session) -> None:
         pass
@@ -95,9 +95,16 @@ class TextOutput:
         show_aside(event)
 
     def end(self, result: RunResult) -> None:
-        if result.has_reply:
-            self._writer.write(f"{result.record['text']}\n")
+        self._writer.write(self._form(result))
         _end_aside(result)
+
+
+def _as_text(result: RunResult) -> str:
+    return f"{result.record['text']}\n" if result.has_reply else ""
+
+
+def _as_json(result: RunResult) -> str:
+    return dump_text(result.record) + "\n"
 
 
 class TerminalOutput:
@@ -114,7 +121,7 @@ class TerminalOutput:
     def show(self, event: Event) -> None:
         match event:
             case TextDelta():
-                text = _CONTROL.sub("", event.text)
+                text = harmless(event.text)
                 if text:
                     self._writer.write(text)
                     self._at_line_start = text.endswith("\n")
@@ -152,23 +159,6 @@ def _end_aside(result: RunResult) -> None:
         _say(f"error: {error['message']}" + (f" ({error['hint']})" if error["hint"] else ""))
     elif result.note:
         _say(f"note: {result.note}")
-
-
-class JsonOutput:
-    """One object at the end."""
-
-    def __init__(self, writer: StdoutWriter) -> None:
-        self._writer = writer
-
-    def start(self, session: Session) -> None:
-        pass
-
-    def show(self, event: Event) -> None:
-        show_aside(event)
-
-    def end(self, result: RunResult) -> None:
-        self._writer.write(dump_text(result.record) + "\n")
-        _end_aside(result)
 
 
 class StreamJsonOutput:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openheim.cli.failures import one_line, warn
+from openheim._reading import read_given
+from openheim.cli.failures import warn
 from openheim.cli.lean import LeanCommand, lean_app
+from openheim.cli.printing import one_line, print_text
 from openheim.cli.starting import read_settings
 from openheim.cli.tables import print_json, print_table
 from openheim.errors import UsageError
@@ -45,9 +47,6 @@ _IMPORT_LIMIT = 1 << 29
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "": 86400, "w": 604800}
-
-#: Control characters, by which a text could speak to the terminal. Line breaks and tabs are none of them.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class ExportFormat(StrEnum):
@@ -101,7 +100,7 @@ def show_command(session_id: Id, as_json: AsJson = False, full: Full = False) ->
         return
     totals = totals_of([message_to_stored(message) for message in stored.messages])
     text = markdown(stored.meta, stored.messages, more_facts=_totals_shown(totals, loaded))
-    print(_CONTROLS.sub("", text), end="")
+    print_text(text, end="")
 
 
 @app.command("search", cls=LeanCommand)
@@ -256,9 +255,9 @@ def export_command(
     if form is ExportFormat.JSON:
         text = json.dumps(export_json(store, found, secrets=secrets), indent=2) + "\n"
     else:
-        text = export_markdown(store, found, secrets=secrets).encode(errors="replace").decode()
+        text = export_markdown(store, found, secrets=secrets)
     if output is None or output == "-":
-        print(text, end="")
+        print_text(text, end="")
     else:
         _write(output, text, force)
         print(f"wrote {output}", file=sys.stderr)
@@ -327,7 +326,7 @@ def _print_done(word: str, meta: SessionMeta, as_json: bool) -> None:
 
 
 def _shown_time(text: str) -> str:
-    return text[:16].replace("T", " ")
+    return one_line(text[:16].replace("T", " "))
 
 
 def _totals_shown(totals: Totals, loaded: LoadedConfig) -> dict[str, str]:
@@ -393,8 +392,7 @@ def _read(file: str) -> bytes:
         if file == "-":
             data = sys.stdin.buffer.read(_IMPORT_LIMIT + 1)
         else:
-            with open(file, "rb") as opened:
-                data = opened.read(_IMPORT_LIMIT + 1)
+            data = read_given(file, limit=_IMPORT_LIMIT)
     except OSError as err:
         raise UsageError(f"cannot read {file}: {err.strerror}", hint="name a file that can be read") from err
     if len(data) > _IMPORT_LIMIT:
@@ -407,11 +405,11 @@ def _write(output: str, text: str, force: bool) -> None:
 
     from openheim.store.writing import create_whole, replace_whole
 
-    path = Path(output)
+    path, data = Path(output), text.encode(errors="replace")
     try:
         if force:
-            replace_whole(path, text.encode())
+            replace_whole(path, data)
         else:
-            create_whole(path, text.encode())
+            create_whole(path, data)
     except FileExistsError:
         raise UsageError(f"{output} exists already", hint="use another name, or --force") from None

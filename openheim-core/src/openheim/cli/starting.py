@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from openheim.cli import options
-from openheim.cli.failures import one_line, warn
+from openheim.cli.failures import warn
+from openheim.cli.printing import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
-from openheim.cli.failures import one_line
+from openheim.cli.printing import one_line, print_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +20,7 @@ def print_json(document: Any) -> None:
 
     from openheim.jsontext import plain
 
-    text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
-    # Halves of characters, as names of folders may hold, have no form in UTF-8.
-    print(text.encode(errors="replace").decode())
+    print_text(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

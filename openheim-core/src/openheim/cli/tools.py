@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from openheim.cli.lean import lean_app
+from openheim.cli.printing import print_text
 from openheim.cli.starting import make_runtime
 from openheim.cli.tables import print_json, print_table
 
@@ -36,7 +37,9 @@ def list_tools(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
             ]
         )
         return
-    if not specs:
+    if not specs and runtime.host.names("tools"):
+        print("no toolset that is installed can be used; see openheim plugins list", file=sys.stderr)
+    elif not specs:
         print("no tool is installed; try: pip install openheim-tools-fs", file=sys.stderr)
     print_table(("NAME", "DESCRIPTION"), [(spec.name, _first_sentence(spec.description)) for spec in specs])
 
@@ -64,5 +67,5 @@ def call_tool(
     # What the tool itself prints is not its result.
     with diverted_stdout():
         result = anyio.run(lambda: runtime.call_tool(name, arguments, cwd=cwd))
-    print(result.content, file=sys.stderr if result.is_error else sys.stdout)
+    print_text(result.content, file=sys.stderr if result.is_error else sys.stdout)
     return 1 if result.is_error else 0

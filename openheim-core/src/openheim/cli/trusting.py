@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openheim.cli.failures import one_line
+from openheim.cli.printing import one_line
 
 if TYPE_CHECKING:
     from openheim.config.project import Project

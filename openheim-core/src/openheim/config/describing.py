@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from openheim.config.layers import Layer, Origin, lookup, merge_layers, settings_in
+from openheim.config.layers import Origin, merge_layers, origin_of, settings_in
 from openheim.config.masking import masked
 from openheim.config.schema import SCHEMA
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from openheim.config.load import LoadedConfig
 
 __all__ = ("Described", "described")
@@ -35,9 +33,8 @@ def described(loaded: LoadedConfig) -> Iterator[Described]:
         # A table that is empty stands for the keys that it could have.
         if not any(given[: len(path)] == path for given in found):
             found[path] = default
-    origins = _Origins(loaded.layers)
     for path in sorted(found):
-        yield Described(path, masked(path, found[path]), origins.of(path))
+        yield Described(path, masked(path, found[path]), origin_of(loaded.layers, path))
 
 
 def _defaults(
@@ -55,30 +52,3 @@ def _defaults(
                 yield from _defaults(others, table, (*here, name), chosen=True)
         elif inner.get("type") != "object" and (inner.get("default") or not chosen):
             yield here, inner.get("default")
-
-
-class _Origins:
-    """As :func:`openheim.config.layers.origin_of` for many values: each file is read once."""
-
-    def __init__(self, layers: tuple[Layer, ...]) -> None:
-        self._layers = layers
-        self._lines: dict[Path, Mapping[tuple[str, ...], int]] = {}
-
-    def of(self, path: tuple[str, ...]) -> Origin:
-        for layer in reversed(self._layers):
-            try:
-                lookup(layer.values, path)
-            except KeyError:
-                continue
-            return Origin(layer.name, layer.file, self._line(layer.file, path))
-        return Origin("default")
-
-    def _line(self, file: Path | None, path: tuple[str, ...]) -> int | None:
-        if file is None:
-            return None
-        if file not in self._lines:
-            from openheim.config.lines import key_lines
-
-            self._lines[file] = key_lines(file)
-        lines = self._lines[file]
-        return next((lines[path[:length]] for length in range(len(path), 0, -1) if path[:length] in lines), None)

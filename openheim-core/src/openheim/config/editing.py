@@ -8,7 +8,8 @@ import stat
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from openheim.config.toml import read_toml
+from openheim._reading import read_regular
+from openheim.config.toml import MAX_FILE_BYTES, read_toml
 from openheim.errors import ConfigError, StorageError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def edit_config(
 def _read(path: Path) -> str | None:
     try:
         # Bytes, since reading text would turn the line ends of other systems into ours.
-        return path.read_bytes().decode()
+        return read_regular(path, limit=MAX_FILE_BYTES).decode()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as err:

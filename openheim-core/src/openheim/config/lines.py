@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from openheim._reading import read_regular
 from openheim.config.keys import unquoted
+from openheim.config.toml import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,10 +46,16 @@ def line_of(file: Path, path: Sequence[str]) -> int | None:
 def key_lines(file: Path) -> Mapping[tuple[str, ...], int]:
     """The lines of all keys and tables of a valid file; of a file that is not valid or not there, what can be told."""
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        found = file.stat()
+        return _lines_of(file, found.st_mtime_ns, found.st_size, found.st_ino)
     except (OSError, UnicodeDecodeError):
         return {}
-    return _Scan(text).lines
+
+
+@lru_cache(maxsize=8)
+def _lines_of(file: Path, *_version: int) -> Mapping[tuple[str, ...], int]:
+    """Kept, since whoever asks for one key asks for others."""
+    return _Scan(read_regular(file, limit=MAX_FILE_BYTES).decode("utf-8-sig")).lines
 
 
 class _Scan:

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ("Examination", "Layer", "LoadedConfig", "environment_layer", "examine_config", "load_config", "merge_layers")
 
 
+_WORK_DIR_HINT = "correct work_dir in the config; a relative one counts from where openheim is started"
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
     """The settings in force.
@@ -111,7 +114,7 @@ class LoadedConfig:
         except (OSError, RuntimeError, ValueError) as err:  # until Python 3.12, circles of links are a RuntimeError
             raise ConfigError(
                 f"the work directory {folder} cannot be used: {getattr(err, 'strerror', None) or err}",
-                hint="correct work_dir in the config" if named else "start in a directory that exists",
+                hint=_WORK_DIR_HINT if named else "start in a directory that exists",
             ) from err
         if not resolved.is_dir():
             raise ConfigError(f"the work directory {folder} is not a directory", hint="name a directory")
@@ -214,7 +217,7 @@ class _Reading:
                 return {}
             return replaced
         try:
-            values = read_toml(path)
+            values = read_toml(path, given=required)
         except SettingError as err:
             self.errors.append(err.finding)
             return {}

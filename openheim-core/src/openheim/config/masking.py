@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ("MASK", "is_secret_name", "masked", "without_credentials")
+__all__ = ("MASK", "is_secret_name", "masked", "without_credentials", "without_keys")
 
 MASK = "***"
 
@@ -24,6 +24,18 @@ _SECRET_TABLES = frozenset(("env", "headers", "extra_headers"))
 _NAMED = frozenset(("providers", "tools", "transports", "gates", "mcp_servers"))
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*://)?(?:[^/?#\s]*@)?(?P<rest>[^?#\s]*)(?P<query>[?#]\S*)?")
+
+#: How keys look: by the beginnings that vendors give them, or as one long run of letters and digits.
+_KEY = re.compile(
+    r"""(?<![A-Za-z0-9])(?:
+        sk-[A-Za-z0-9_-]{6,}
+      | (?:pk|rk|gsk|xai|pplx|nvapi|hf|r8|gh[oprsu]|github_pat|glpat|xox[abeprs])[-_][A-Za-z0-9_-]*[A-Za-z0-9]{16,}
+      | AIza[A-Za-z0-9_-]{16,}
+      | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]+
+      | (?=[a-zA-Z]*[0-9])(?=[0-9]*[a-zA-Z])[A-Za-z0-9]{24,}
+    )""",
+    re.VERBOSE,
+)
 
 #: Where a key is, and not the key.
 _REFERENCE = frozenset(("env", "file", "keyring"))
@@ -51,7 +63,7 @@ def masked(path: Sequence[str], value: Any) -> Any:
         return value
     if any(key in _SECRET_TABLES for key in keys[:-1]) or any(map(is_secret_name, keys)):
         return MASK
-    return without_credentials(value)
+    return MASK if _KEY.fullmatch(value) else without_credentials(value)
 
 
 def without_credentials(text: str) -> str:
@@ -60,3 +72,8 @@ def without_credentials(text: str) -> str:
     if found is None or not (found["scheme"] or ("@" in text and ":" in text.partition("@")[0])):
         return text
     return (found["scheme"] or "") + found["rest"]
+
+
+def without_keys(text: str) -> str:
+    """The text, fit for a message that repeats a setting: a key is often put where something else should stand."""
+    return _KEY.sub(MASK, text)

@@ -140,7 +140,10 @@ def provider_problems(name: str, entry: ProviderEntry) -> Iterator[Broken]:
     if entry.api_base is not None and (problem := _base_problem(entry.api_base)):
         yield Broken((*path, "api_base"), problem, "correct it")
     if entry.models and entry.default_model is not None and entry.default_model not in entry.models:
-        yield Broken((*path, "default_model"), "is not among its models", f"choose one of {', '.join(entry.models)}")
+        from openheim.config.masking import without_keys
+
+        hint = without_keys(f"choose one of {', '.join(entry.models)}")
+        yield Broken((*path, "default_model"), "is not among its models", hint)
 
 
 def _base_problem(address: str) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
+from openheim._reading import read_given
 from openheim.config.paths import expanded_path
 from openheim.config.rules import KEY_VARIABLES, kind_of
 from openheim.errors import ConfigError
@@ -56,9 +58,12 @@ def find_key(name: str, entry: ProviderEntry, environment: Mapping[str, str]) ->
     where = f"provider {name!r}"
     key, source, setting = _found_key(name, entry, environment)
     if not key and entry.env_var:
+        from openheim.config.masking import without_keys
+
+        variable = without_keys(entry.env_var)
         raise UnusableKey(
-            f"{where} has no key: the variable {entry.env_var} is not set",
-            hint=f"set {entry.env_var}, or take env_var out of [providers.{name}] if no key is needed",
+            f"{where} has no key: the variable {variable} is not set",
+            hint=f"set {variable}, or take env_var out of [providers.{name}] if no key is needed",
         )
     if not key.isascii() or not key.isprintable():
         raise UnusableKey(
@@ -91,7 +96,10 @@ def _referred(place: Mapping[str, str], environment: Mapping[str, str], where: s
         variable = place["env"]
         key = environment.get(variable, "").strip()
         if not key:
-            raise UnusableKey(f"{where} has no key: the variable {variable} is not set", hint=f"set {variable}")
+            from openheim.config.masking import without_keys
+
+            shown = without_keys(variable)
+            raise UnusableKey(f"{where} has no key: the variable {shown} is not set", hint=f"set {shown}")
         return key, variable, ()
     if "file" in place:
         setting = ("api_key", "file")
@@ -105,13 +113,13 @@ def _from_file(name: str, what: str, setting: tuple[str, ...]) -> str:
     except ConfigError as err:
         raise UnusableKey(err.message, *setting, hint=err.hint) from err
     try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_KEY_BYTES + 1)
-        if len(data) > _MAX_KEY_BYTES:
-            raise UnusableKey(f"{what} is too long for a key", *setting, hint="name the file that holds the key alone")
-        # With a byte-order mark, which some editors write unasked.
-        key = data.decode("utf-8-sig").strip()
+        # With a byte-order mark, which some editors write unasked. Programs that keep keys offer them in pipes.
+        key = read_given(path, limit=_MAX_KEY_BYTES).decode("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as err:
+        if isinstance(err, OSError) and err.errno == errno.EFBIG:
+            raise UnusableKey(
+                f"{what} is too long for a key", *setting, hint="name the file that holds the key alone"
+            ) from err
         reason = err.strerror if isinstance(err, OSError) else "not UTF-8"
         raise UnusableKey(f"cannot read {what}: {reason}", *setting, hint="check path and permissions") from err
     if not key:
@@ -137,6 +145,9 @@ def _from_keyring(name: str, where: str) -> str:
             hint="unlock it, or keep the key in a variable or a file",
         ) from err
     if not key or not key.strip():
+        from openheim.config.masking import without_keys
+
+        name = without_keys(name)
         raise UnusableKey(
             f"the keyring holds no key {name!r} of service {KEYRING_SERVICE}, which {where} needs",
             hint=f"keyring set {KEYRING_SERVICE} {name}",

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 __all__ = ("managed_section", "read_section")
 
 
-def read_section(name: str, file: Path) -> dict[str, Any]:
+def read_section(name: str, file: Path, *, given: bool = False) -> dict[str, Any]:
     """A section as the user, the environment and the managed policy make it.
 
     Args:
         file: the user's config file.
+        given: whether they named it, so that it may be a pipe as well.
 
     Raises:
         ConfigError: a file cannot be read, or has something else than a section there.
     """
-    layers = [Layer("user", _only(name, file), file)]
+    layers = [Layer("user", _only(name, file, given), file)]
     if any(variable.startswith(f"OPENHEIM_{name.upper()}__") for variable in os.environ):
         from openheim.config.environment import environment_layer
 
@@ -41,11 +42,11 @@ def managed_section(name: str) -> dict[str, Any]:
 
 
 def _policies(name: str) -> list[Layer]:
-    return [Layer("policy", _only(name, policy), policy) for policy, _required in policy_files()]
+    return [Layer("policy", _only(name, policy, given), policy) for policy, given in policy_files()]
 
 
-def _only(name: str, file: Path) -> dict[str, Any]:
-    table = (read_toml(file) or {}).get(name, {})
+def _only(name: str, file: Path, given: bool) -> dict[str, Any]:
+    table = (read_toml(file, given=given) or {}).get(name, {})
     if not isinstance(table, dict):
         raise ConfigError(f"[{name}]: must be a table", hint=f"write [{name}] on a line of its own")
     return {name: table}

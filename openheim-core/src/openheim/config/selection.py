@@ -102,7 +102,10 @@ def _existing(config: Config, name: str, lead: str = "") -> str:
         return name
     names = provider_names(config)
     close = get_close_matches(name, names, 2) or names
-    raise ConfigError(f"{lead}unknown provider {name!r}", hint=f"there are: {', '.join(close)}")
+    from openheim.config.masking import without_keys
+
+    hint = without_keys(f"there are: {', '.join(close)}")
+    raise ConfigError(f"{lead}unknown provider {without_keys(name)!r}", hint=hint)
 
 
 def _by_model(config: Config, model: str, env: Mapping[str, str]) -> Selection:
@@ -138,7 +141,10 @@ def _checked(config: Config, name: str, model: str | None, env: Mapping[str, str
 
 def _unknown_model(model: str, known: Any, where: str = "") -> ConfigError:
     close = get_close_matches(model, list(known), 3) or list(known)[:5]
-    return ConfigError(f"unknown model {model!r}{where}", hint=f"there are: {', '.join(close)}")
+    from openheim.config.masking import without_keys
+
+    hint = without_keys(f"there are: {', '.join(close)}")
+    return ConfigError(f"unknown model {without_keys(model)!r}{where}", hint=hint)
 
 
 def resolve_entry(

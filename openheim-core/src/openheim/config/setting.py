@@ -41,11 +41,15 @@ def set_in_file(
         Whether the file was changed.
 
     Raises:
-        UsageError: there is no such setting, or it is a section.
+        UsageError: there is no such setting, or it is a section, or the value is no text.
         ConfigError: the value is not allowed, alone or beside the others, or the file cannot be edited.
     """
     if len(path) > MAX_DEPTH:
         raise UsageError("that setting is nested too deeply", hint="make it flatter")
+    try:
+        "".join((*path, text)).encode()
+    except UnicodeEncodeError as err:
+        raise UsageError("the setting is not UTF-8", hint="check the terminal's locale") from err
     value = value_from_text(text, _schema_of_one(path))
     if by_project:
         _require_allowed(path, value, config, cwd)

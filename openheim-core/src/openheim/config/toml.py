@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from openheim._reading import read_given, read_regular
 from openheim.config.findings import Finding, SettingError
 
 if TYPE_CHECKING:
@@ -19,22 +22,29 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 50
 
 
-def read_toml(path: Path) -> dict[str, Any] | None:
+def read_toml(path: Path, *, given: bool = False) -> dict[str, Any] | None:
     """The file's content, or None if there is no such file.
+
+    Args:
+        given: whether the user named it, so that it may be a pipe as well.
 
     Raises:
         SettingError: it cannot be read, is too long, is not UTF-8, is not TOML, or is nested too deeply.
     """
+    # The null device is how people say that they want no settings.
+    read = read_given if given or str(path) == os.devnull else read_regular
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_FILE_BYTES + 1)
+        raw = read(path, limit=MAX_FILE_BYTES)
     except FileNotFoundError:
         return None
     except OSError as err:
-        finding = Finding(f"cannot read {path}: {err.strerror}", hint="check its permissions")
+        if err.errno == errno.EFBIG:
+            finding = Finding(f"longer than {MAX_FILE_BYTES // 2**20} MiB", file=path, hint="make it shorter")
+        else:
+            finding = Finding(
+                f"cannot read {path}: {err.strerror}", hint="check what stands there, and its permissions"
+            )
         raise SettingError(finding) from err
-    if len(raw) > MAX_FILE_BYTES:
-        raise SettingError(Finding(f"longer than {MAX_FILE_BYTES // 2**20} MiB", file=path, hint="make it shorter"))
     import tomllib
 
     try:

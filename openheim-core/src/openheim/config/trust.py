@@ -11,6 +11,7 @@ import os
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+from openheim._reading import NO_WAIT, read_regular
 from openheim.errors import StorageError
 
 if TYPE_CHECKING:
@@ -65,12 +66,13 @@ class TrustStore:
         import json
 
         try:
-            with self._file.open("rb") as file:
-                document = json.loads(file.read(_MAX_BYTES))
+            document = json.loads(read_regular(self._file, limit=_MAX_BYTES))
         except FileNotFoundError:
             return {}
         except OSError as err:
-            raise StorageError(f"cannot read {self._file}: {err.strerror}", hint="check its permissions") from err
+            raise StorageError(
+                f"cannot read {self._file}: {err.strerror}", hint="check what stands there, and its permissions"
+            ) from err
         except (ValueError, RecursionError):
             document = None
         folders = document.get("folders") if isinstance(document, dict) else None
@@ -105,7 +107,7 @@ class TrustStore:
         except ImportError:
             yield
             return
-        descriptor = os.open(self._file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | NO_WAIT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

@@ -8,6 +8,8 @@ import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from openheim._reading import NO_WAIT, require_regular
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,8 +23,6 @@ _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | g
 # O_PATH asks for no right to list the directory, only to pass through it.
 _PASS: int = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _LIST: int = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-# Opening a pipe that nobody writes to must not wait, and a terminal must not become ours.
-_NO_WAIT: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 class Directory:
@@ -83,10 +83,10 @@ class Directory:
             OSError: it is no regular file, is missing, or may not be read.
         """
         # A device is not even opened: that alone may do something.
-        _require_regular(self.stat(name))
-        fd = os.open(self._at(name), os.O_RDONLY | _NO_FOLLOW | _NO_WAIT, dir_fd=self._fd)
+        require_regular(self.stat(name))
+        fd = os.open(self._at(name), os.O_RDONLY | _NO_FOLLOW | NO_WAIT, dir_fd=self._fd)
         try:
-            _require_regular(os.fstat(fd))
+            require_regular(os.fstat(fd))
         except OSError:
             os.close(fd)
             raise
@@ -143,13 +143,3 @@ class Directory:
             return os.open(".", _LIST | _NO_FOLLOW, dir_fd=self._fd)
         except PermissionError:
             return None
-
-
-def _require_regular(found: os.stat_result) -> None:
-    if stat.S_ISREG(found.st_mode):
-        return
-    if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if stat.S_ISLNK(found.st_mode):
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    raise OSError(errno.EINVAL, "it is a pipe, socket or device, not a file")

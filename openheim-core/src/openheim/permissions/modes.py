@@ -17,5 +17,7 @@ def known_mode(name: str) -> str:
     """
     mode = resolve_mode(name)
     if mode is None:
-        raise ConfigError(f"unknown mode {name!r}", hint=f"choose one of {', '.join(MODES)}")
+        from openheim.config.masking import without_keys
+
+        raise ConfigError(f"unknown mode {without_keys(name)!r}", hint=f"choose one of {', '.join(MODES)}")
     return mode

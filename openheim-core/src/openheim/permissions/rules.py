@@ -54,7 +54,11 @@ def parse_rule(text: str) -> Rule:
     """
     form = _FORM.fullmatch(text.strip())
     if form is None:
-        raise UsageError(f"cannot read the rule {text!r}", hint="write tool or tool(glob), such as edit_file(src/**)")
+        from openheim.config.masking import without_keys
+
+        raise UsageError(
+            f"cannot read the rule {without_keys(text)!r}", hint="write tool or tool(glob), such as edit_file(src/**)"
+        )
     return Rule(form["tool"], form["target"])
 
 

@@ -45,8 +45,10 @@ def not_found(kind: str, name: str, installed: Iterable[str]) -> PluginNotFoundE
         hint = f"did you mean {near}?"
     else:
         hint = "see openheim plugins list"
+    from openheim.config.masking import without_keys
+
     return PluginNotFoundError(
-        f"No {noun} named {name!r} is installed (installed: {', '.join(known) or 'none'})", hint=hint
+        f"No {noun} named {without_keys(name)!r} is installed (installed: {', '.join(known) or 'none'})", hint=hint
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
+from openheim._reading import read_regular
 from openheim.errors import StorageError
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ("DEFAULT_IDENTITY", "SEPARATOR", "read_identity", "system_text")
+
+#: Longest ``system.md``. More than that no model would take.
+MAX_IDENTITY_BYTES = 4 * 1024 * 1024
 
 SEPARATOR = "\n\n---\n\n"
 
@@ -36,13 +40,15 @@ def read_identity(path: Path) -> str:
         StorageError: the file cannot be read or is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_regular(path, limit=MAX_IDENTITY_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         return DEFAULT_IDENTITY
     except UnicodeDecodeError as err:
         raise StorageError(f"{path} is not UTF-8", hint="save it as UTF-8") from err
     except OSError as err:
-        raise StorageError(f"cannot read {path}: {err.strerror}", hint="check its permissions") from err
+        raise StorageError(
+            f"cannot read {path}: {err.strerror}", hint="check what stands there, and its permissions"
+        ) from err
 
 
 def system_text(

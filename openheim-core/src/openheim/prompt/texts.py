@@ -37,7 +37,7 @@ class TextCache:
     """Texts by path. One that has not changed costs a look at its status; sessions may share a cache."""
 
     def __init__(self) -> None:
-        self._texts: OrderedDict[tuple[Path, Path | None], tuple[tuple[int, ...], Text]] = OrderedDict()
+        self._texts: OrderedDict[tuple[str, Path | None], tuple[tuple[int, ...], Text]] = OrderedDict()
 
     def text(self, path: Path, read: Callable[[Path], Text], *, within: Path | None = None) -> Text | None:
         """The text of the file at ``path``, or None if there is no file.
@@ -46,7 +46,7 @@ class TextCache:
             read: reads it, when it is new or has changed.
             within: the boundary that ``read`` keeps to: what one may read, another may not.
         """
-        key = path, within
+        key = str(path), within
         try:
             found = os.stat(path)
         except (OSError, ValueError):

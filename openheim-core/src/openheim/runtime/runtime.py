@@ -19,19 +19,20 @@ from openheim.agent.toolbox import Toolbox
 from openheim.agent.turn import ToolEnvironment, filtered_environment
 from openheim.agent.window import ContextSettings
 from openheim.config.models import resolve_mode
-from openheim.config.selection import KEY_VARIABLES, check_model, select_provider
-from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError
-from openheim.files import Files
+from openheim.config.selection import KEY_VARIABLES
+from openheim.errors import ConfigError, PluginError, SessionBusyError
 from openheim.gates import GateSession
 from openheim.http import HttpClient
 from openheim.messages import ToolUseBlock
 from openheim.permissions import PermissionPolicy, parse_rule
 from openheim.permissions.modes import known_mode
-from openheim.prompt import PromptBuilder, merged_skills
-from openheim.prompt.texts import TextCache
+from openheim.prompt import merged_skills
 from openheim.retry import RetryPolicy
 from openheim.runtime.background import BackgroundTask
+from openheim.runtime.binding import GIVEN_PROVIDER, BoundProviders
+from openheim.runtime.flushing import Flusher
 from openheim.runtime.live import LiveSessions
+from openheim.runtime.places import Places, current_directory
 from openheim.runtime.session import ModelBinding, Session, SessionOptions
 from openheim.store import HistoryStore, SessionMeta
 from openheim.tools import ToolsContext
@@ -45,12 +46,13 @@ if TYPE_CHECKING:
     from openheim.agent.steps import Steps
     from openheim.agent.window import Strategy
     from openheim.config.load import LoadedConfig
-    from openheim.config.selection import Selection
     from openheim.events import Event
     from openheim.gates import Gate
     from openheim.messages import ToolResultBlock
     from openheim.plugins.host import PluginHost
-    from openheim.providers import Provider, ProviderSettings
+    from openheim.prompt import PromptBuilder
+    from openheim.providers import Provider
+    from openheim.runtime.places import Place
     from openheim.store import StoredSession
     from openheim.tools import Tool
 
@@ -60,9 +62,6 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-#: Seconds between two flushes at least.
-FLUSH_PAUSE_SECS = 0.25
-
 #: Seconds between two renewals of the leases of running turns.
 LEASE_REFRESH_SECS = 300.0
 
@@ -71,9 +70,6 @@ MAX_TOOLBOXES = 32
 
 #: Seconds that turns may take to end when the runtime is closed.
 CLOSE_SECS = 10.0
-
-#: What stands for the name of a provider that the program gave as an object.
-GIVEN_PROVIDER = "(given)"
 
 
 class Runtime:
@@ -111,16 +107,12 @@ class Runtime:
         self._given_tools = tuple(tools)
         self._toolboxes: dict[Path, Toolbox] = {}
         self._http: HttpClient | None = None
-        self._providers: dict[str, tuple[Provider, Any]] = {}
+        self._providers = BoundProviders(loaded, host, lambda: self.http, self._report)
         self._gate_settings: dict[str, Any] = {}
-        self._secrets: set[str] = set()
-        self._texts = TextCache()
+        self._places = Places(loaded)
         self._observers: list[tuple[str, Callable[..., object]]] | None = None
-        self._dirty: dict[str, Session] = {}
-        self._wake: anyio.Event | None = None
-        self._flushed = anyio.Event()
+        self._flusher = Flusher(self._report)
         self._closed = anyio.Event()
-        self._unsaved_reported = False
         self._exit = AsyncExitStack()
         self._group: TaskGroup | None = None
         self._closing = False
@@ -204,7 +196,7 @@ class Runtime:
             PluginError: a plugin that was named cannot be used.
             StorageError: there is no place for the session's files.
         """
-        directory = Path(cwd) if cwd is not None else _current_directory()
+        place = self._places.at(Path(cwd) if cwd is not None else current_directory())
         binding = self.bind(provider, model)
         self.store.prepare()
         now = self.timestamp()
@@ -216,9 +208,9 @@ class Runtime:
             skills=list(skills),
         )
         options = self._options(gate, allow, deny, attended, max_iterations)
-        prompt = self._prompt(meta, directory)
+        prompt = self._prompt(meta, place)
         prompt.require_skills()
-        return self._admit(self._session(meta, directory, binding, options, prompt))
+        return self._admit(self._session(meta, place, binding, options, prompt))
 
     def load_session(
         self,
@@ -251,25 +243,24 @@ class Runtime:
         self.store.prepare()
         stored = self.store.load(session_id)
         meta, warnings = stored.meta, list(stored.warnings)
-        directory = Path(cwd) if cwd is not None else self._stored_directory(meta, warnings)
+        place = self._places.at(Path(cwd) if cwd is not None else self._stored_directory(meta, warnings))
         if provider is None and model is None:
             binding = self._stored_binding(meta, warnings)
         else:
             binding = self.bind(provider, model)
         meta.mode = known_mode(mode if mode is not None else resolve_mode(meta.mode) or "default")
         options = self._options(gate, allow, deny, attended, max_iterations)
-        prompt = self._prompt(meta, directory)
-        session = self._session(meta, directory, binding, options, prompt, stored)
+        session = self._session(meta, place, binding, options, self._prompt(meta, place), stored)
         session.warnings = tuple(warnings)
         return self._admit(session)
 
     def _stored_directory(self, meta: SessionMeta, warnings: list[str]) -> Path:
         if meta.cwd is None:
-            return _current_directory()
+            return current_directory()
         directory = Path(meta.cwd)
         if not directory.is_dir():
             warnings.append(f"the session's directory {directory} is gone; it goes on in the current one")
-            return _current_directory()
+            return current_directory()
         return directory
 
     def _stored_binding(self, meta: SessionMeta, warnings: list[str]) -> ModelBinding:
@@ -297,39 +288,27 @@ class Runtime:
             max_iterations=max_iterations if max_iterations is not None else config.max_iterations,
         )
 
-    def _prompt(self, meta: SessionMeta, directory: Path) -> PromptBuilder:
-        if not directory.is_dir():
-            raise ConfigError(f"the directory {directory} does not exist", hint="name one that does")
-        resolved = directory.resolve()
-        return PromptBuilder(
-            self.loaded.data_dir,
-            self.loaded.work_dir(directory),
-            resolved,
-            merged_skills(self.loaded.config.default_skills, meta.skills),
-            meta.created_at[:10],
-            self.loaded.trusts(resolved),
-            cache=self._texts,
-        )
+    def _prompt(self, meta: SessionMeta, place: Place) -> PromptBuilder:
+        skills = merged_skills(self.loaded.config.default_skills, meta.skills)
+        return place.prompt.for_session(skills, meta.created_at[:10])
 
     def _session(
         self,
         meta: SessionMeta,
-        directory: Path,
+        place: Place,
         binding: ModelBinding,
         options: SessionOptions,
         prompt: PromptBuilder,
         stored: StoredSession | None = None,
     ) -> Session:
-        boundary = self.loaded.work_dir(directory)
-        resolved = directory.resolve()
-        meta.cwd = str(resolved)
+        meta.cwd = str(place.cwd)
         return Session(
             self,
             meta,
             stored.messages if stored is not None else (),
             binding=binding,
-            toolbox=self.toolbox_for(boundary),
-            files=Files(boundary, resolved),
+            toolbox=self.toolbox_for(place.files.root),
+            files=place.files,
             prompt=prompt,
             options=options,
             first_seq=self._first_seq(),
@@ -387,9 +366,8 @@ class Runtime:
             publish: told of the call's events.
         """
         config = self.loaded.config
-        directory = Path(cwd) if cwd is not None else _current_directory()
-        boundary = self.loaded.work_dir(directory)
-        files, toolbox = Files(boundary, directory.resolve()), self.toolbox_for(boundary)
+        files = self._places.at(Path(cwd) if cwd is not None else current_directory()).files
+        toolbox = self.toolbox_for(files.root)
         policy = PermissionPolicy(
             self._gate(config.permissions.gate),
             allow=tuple(map(parse_rule, config.permissions.allow)),
@@ -425,7 +403,7 @@ class Runtime:
                 secrets.add(entry.api_key.strip())
             elif isinstance(entry.api_key, Mapping) and isinstance(entry.api_key.get("env"), str):
                 names.add(entry.api_key["env"])
-        secrets |= {os.environ[name] for name in names if os.environ.get(name)} | self._secrets
+        secrets |= {os.environ[name] for name in names if os.environ.get(name)} | self._providers.secrets
         return filtered_environment(os.environ, hidden_names=names, secrets=secrets)
 
     @property
@@ -438,7 +416,7 @@ class Runtime:
     @property
     def toolbox(self) -> Toolbox:
         """The tools of a session in the current directory."""
-        return self.toolbox_for(self.loaded.work_dir(_current_directory()))
+        return self.toolbox_for(self.loaded.work_dir(current_directory()))
 
     def toolbox_for(self, boundary: Path) -> Toolbox:
         """All tools that plugins and the program offer to sessions within this boundary."""
@@ -459,31 +437,7 @@ class Runtime:
 
     def bind(self, provider: str | Provider | None, model: str | None) -> ModelBinding:
         """Provider and model for a session. Raises as :meth:`new_session` does."""
-        if provider is not None and not isinstance(provider, str):
-            return ModelBinding(provider, GIVEN_PROVIDER, _checked_model(provider, model, GIVEN_PROVIDER))
-        selection = select_provider(self.loaded.config, provider=provider, model=model)
-        if selection.notice:
-            self._report(selection.notice)
-        name = selection.settings.name
-        if name not in self._providers:
-            settings = self._with_options(selection)
-            if settings.api_key:
-                self._secrets.add(settings.api_key)
-            self._providers[name] = (self.host.create_provider(settings.kind, settings, self.http), settings)
-        created, settings = self._providers[name]
-        chosen = _checked_model(created, selection.model, name)
-        return ModelBinding(created, name, chosen, settings.max_tokens, settings.thinking, settings.context_window)
-
-    def _with_options(self, selection: Selection) -> ProviderSettings:
-        """The entry with the plugin's own settings: checked now if the user gave some, else made when asked for."""
-        settings = selection.settings
-
-        def validated() -> Any:
-            where = f"[providers.{settings.name}]"
-            return self.host.validate_settings("providers", settings.kind, selection.options, where=where)
-
-        given = validated() if selection.options else None
-        return settings.with_options(given, validated)
+        return self._providers.bind(provider, model)
 
     def _gate(self, gate: str | Gate) -> Gate:
         if not isinstance(gate, str):
@@ -518,10 +472,8 @@ class Runtime:
 
     async def __aenter__(self) -> Runtime:
         self._group = group = await self._exit.enter_async_context(anyio.create_task_group())
-        self._wake = anyio.Event()
-        self._flushed = anyio.Event()
         self._closed = anyio.Event()
-        group.start_soon(self._flush_dirty)
+        group.start_soon(self._flusher.run)
         group.start_soon(self._refresh_leases)
         return self
 
@@ -539,28 +491,15 @@ class Runtime:
                 _log.warning("a turn did not end within %s s and is left behind", CLOSE_SECS)
             self._closing = True
             self._closed.set()
-            if self._wake is not None:
-                self._wake.set()
-            await self._flushed.wait()
-            # The flushing task may have been cancelled with everything else.
-            await self._flush()
+            await self._flusher.close()
             for session in self.live:
                 self.close_session(session)
-            await self._close_providers()
+            await self._providers.aclose()
+            if self._http is not None:
+                await self._http.aclose()
         # Without the error: a task group would wrap it, and what the program raised should reach it as it is.
         await self._exit.aclose()
         self.store.close()
-
-    async def _close_providers(self) -> None:
-        for name, (provider, _settings) in self._providers.items():
-            close = getattr(provider, "aclose", None)
-            if close is not None:
-                try:
-                    await close()
-                except Exception as err:
-                    _log.warning("provider %s failed to close: %s: %s", name, type(err).__name__, err)
-        if self._http is not None:
-            await self._http.aclose()
 
     def start_task(self, call: Callable[..., Awaitable[T]], *arguments: Any) -> BackgroundTask[T]:
         """Starts a call that lives as long as the runtime does, or as it takes.
@@ -576,23 +515,7 @@ class Runtime:
 
     def flush_later(self, session: Session) -> None:
         """Has the session's files made durable soon, off the event loop."""
-        self._dirty[session.id] = session
-        if self._wake is not None:
-            self._wake.set()
-
-    async def _flush_dirty(self) -> None:
-        try:
-            while True:
-                await self._woken(lambda: bool(self._dirty))
-                if not self._dirty:
-                    return
-                with anyio.CancelScope(shield=True):
-                    await self._flush()
-                # Sessions whose turns follow each other quickly are flushed together.
-                with anyio.move_on_after(FLUSH_PAUSE_SECS):
-                    await self._woken(lambda: False)
-        finally:
-            self._flushed.set()
+        self._flusher.later(session)
 
     async def _refresh_leases(self) -> None:
         while not self._closing:
@@ -601,57 +524,3 @@ class Runtime:
             for session in self.live:
                 if session.running:
                     session.refresh_lease()
-
-    async def _woken(self, ready: Callable[[], bool]) -> None:
-        """Returns once ``ready``, or when the runtime is closing."""
-        while not self._closing and not ready():
-            self._wake = anyio.Event()
-            await self._wake.wait()
-
-    async def _flush(self) -> None:
-        sessions = list(self._dirty.values())
-        self._dirty.clear()
-        flushes: list[Callable[[], None]] = []
-        for session in sessions:
-            try:
-                flushes.append(session.prepare_flush())
-            except (OpenheimError, OSError) as err:
-                # Out of descriptors, for instance. The messages are written; that they are durable is tried again.
-                self._dirty[session.id] = session
-                self._report_unsaved(err)
-        if flushes:
-            for problem in await anyio.to_thread.run_sync(_run_all, flushes):
-                self._report_unsaved(problem)
-        if not self._dirty:
-            self._unsaved_reported = False
-
-    def _report_unsaved(self, err: Exception) -> None:
-        if not self._unsaved_reported:
-            self._report(f"a session may not be saved: {err}")
-        self._unsaved_reported = True
-
-
-def _run_all(calls: Sequence[Callable[[], None]]) -> list[Exception]:
-    problems: list[Exception] = []
-    for call in calls:
-        try:
-            call()
-        except (OpenheimError, OSError) as err:
-            problems.append(err)
-    return problems
-
-
-def _checked_model(provider: Provider, model: str | None, name: str) -> str:
-    """The model asked for, or the provider's default; refused if the provider says which it has and this is none."""
-    model = model or provider.default_model
-    known = getattr(provider, "known_models", ())
-    if known:
-        check_model(model, known, name)
-    return model
-
-
-def _current_directory() -> Path:
-    try:
-        return Path(os.getcwd())
-    except OSError as err:
-        raise ConfigError("the current directory does not exist any more", hint="change to one that does") from err

@@ -132,6 +132,8 @@ class Session:
         self._loop: TurnLoop | None = None
         #: What a person should know about the state in which the session was loaded, one line each.
         self.warnings: tuple[str, ...] = ()
+        #: Why messages may be missing on the disk, as of the last time that they were made durable.
+        self.unsaved: StorageError | None = None
         self._meta_is_stored = bool(messages)
         self._ended = anyio.Event()
 
@@ -441,9 +443,23 @@ class Session:
         sync = self._log.prepare_sync()
         write = self._runtime.store.prepare_meta(self.meta) if self._meta_is_stored else (lambda: None)
 
+        unwritten = self._transcript.unwritten
+
+        def save_log() -> None:
+            try:
+                sync()
+                if unwritten:
+                    raise StorageError("the end of the conversation could not be written", hint="check free space")
+            except StorageError as err:
+                self.unsaved = err
+                raise
+            self.unsaved = None
+
         def flush() -> None:
-            write()
-            sync()
+            try:
+                write()
+            finally:
+                save_log()
 
         return flush
 

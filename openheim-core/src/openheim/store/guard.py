@@ -7,6 +7,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from openheim._reading import NO_WAIT
 from openheim.store.locking import exclusive
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Guard:
             if self._descriptor is not None and self._identity == (found.st_dev, found.st_ino, os.getpid()):
                 return self._descriptor
         self.close()
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | NO_WAIT, 0o600)
         opened = os.fstat(descriptor)
         self._descriptor, self._identity = descriptor, (opened.st_dev, opened.st_ino, os.getpid())
         return descriptor

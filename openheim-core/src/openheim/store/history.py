@@ -8,6 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from openheim._reading import open_regular
 from openheim.errors import SessionNotFoundError, StorageError
 from openheim.messages import Message, message_to_stored
 from openheim.store.lines import LogLines
@@ -174,14 +175,14 @@ class HistoryStore:
         """
         path = self.log_path(session_id)
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 stat = os.fstat(file.fileno())
-                lines = LogLines(file.read())
+                lines = LogLines(file.readall())
         except FileNotFoundError:
             raise self.not_found(session_id) from None
         except OSError as err:
             raise StorageError(
-                f"cannot read {path}: {err.strerror}", hint="check its permissions and the disk"
+                f"cannot read {path}: {err.strerror}", hint="check what stands there, its permissions and the disk"
             ) from err
         return lines, LogPosition(lines.end, stat.st_dev, stat.st_ino)
 

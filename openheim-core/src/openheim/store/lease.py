@@ -6,10 +6,9 @@ can look) after :data:`FOREIGN_SECS` without a renewal.
 
 Every change to the file is made under a lock that the kernel keeps (:mod:`openheim.store.guard`). Looking whether a
 lease is stale and replacing it is therefore one step, which only one contender makes, and a crash in the middle of it
-leaves nothing that is in anybody's way: an empty file, at worst, and whoever holds the guard knows that its writer is
-gone. A protocol of links and renames alone cannot do that: between looking and renaming, a stale file can have become
-somebody's live lease. Where a file system has no locks, the file appears whole, creating it is still exclusive, and
-only two takers of the same stale lease could both win.
+leaves nothing that is in anybody's way, since every file appears whole. A protocol of links and renames alone cannot do
+that: between looking and renaming, a stale file can have become somebody's live lease. Where a file system has no
+locks, creating the file is still exclusive, and only two takers of the same stale lease could both win.
 """
 
 from __future__ import annotations
@@ -24,11 +23,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from openheim._reading import open_regular
 from openheim.errors import SessionBusyError, SessionLockedError, StorageError
 from openheim.store.guard import Guard
 from openheim.store.meta import timestamp
 from openheim.store.process import ProcessName, liveness, this_process
-from openheim.store.writing import create_whole, replace_whole
+from openheim.store.writing import TEMPORARY_SUFFIX, create_whole, replace_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,18 +171,23 @@ class Lease:
                     # Only where there are no locks.
                     raise self._locked(owner_of(self.path) or _UNKNOWN) from None
             else:
-                if found or not guard.locked:
-                    self._check_stale(_parse(found), guard)
+                self._check_stale(_parse(found), guard)
                 replace_whole(self._name, content)
             self._stamp = _stamp(os.stat(self._name))
         self._content = content
 
     def _create(self, content: bytes) -> bool:
-        """Writes the file if there is none. Nobody reads it before it is whole, but to show it."""
-        try:
-            descriptor = os.open(self._name, _NEW, 0o600)
-        except FileExistsError:
+        """Makes the file if there is none, whole, while nobody else can."""
+        if os.path.lexists(self._name):
             return False
+        folder, name = os.path.split(self._name)
+        temporary = f"{folder}{os.sep}.{name}{TEMPORARY_SUFFIX}"
+        try:
+            descriptor = os.open(temporary, _NEW, 0o600)
+        except FileExistsError:
+            # Left by a crash, or no file at all.
+            os.unlink(temporary)
+            descriptor = os.open(temporary, _NEW, 0o600)
         try:
             try:
                 if os.write(descriptor, content) < len(content):
@@ -190,8 +195,9 @@ class Lease:
                 self._stamp = _stamp(os.fstat(descriptor))
             finally:
                 os.close(descriptor)
+            os.rename(temporary, self._name)
         except OSError:
-            os.unlink(self._name)
+            os.unlink(temporary)
             raise
         return True
 
@@ -282,7 +288,7 @@ def _stamp(found: os.stat_result) -> tuple[int, ...]:
 
 def _read(path: Path | str) -> bytes | None:
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open_regular(path) as file:
             return file.read(_LIMIT)
     except FileNotFoundError:
         return None

@@ -10,9 +10,11 @@ Whoever appends messages holds the session's lease. Records such as a title may 
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from openheim._reading import NO_WAIT, require_regular
 from openheim.errors import SessionNotFoundError, StorageError
 from openheim.jsontext import dump_bytes
 from openheim.messages import message_from_stored, message_to_stored
@@ -32,7 +34,7 @@ __all__ = ("KEPT_DESCRIPTORS", "LogPosition", "SessionLog", "entries")
 #: Logs whose descriptor is kept open; the least recently written one is closed beyond that.
 KEPT_DESCRIPTORS = 128
 
-_BINARY = getattr(os, "O_BINARY", 0)
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | NO_WAIT | getattr(os, "O_BINARY", 0)
 
 #: Bytes looked at in one step when the start of the last line is searched.
 _STEP = 64 * 1024
@@ -90,7 +92,7 @@ class SessionLog:
         """
         data = dump_bytes(record) + b"\n"
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o600)
+            descriptor = self._open_file()
             try:
                 # The lock keeps the writer from cutting off a torn tail that has just become the line before ours.
                 with exclusive(descriptor):
@@ -187,8 +189,7 @@ class SessionLog:
         if self._descriptor is not None:
             self._opened.move_to_end(key)
             return self._descriptor
-        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o600)
-        self._descriptor = descriptor
+        descriptor = self._descriptor = self._open_file()
         self._opened[key] = self
         while len(self._opened) > KEPT_DESCRIPTORS:
             self._opened.popitem(last=False)[1].close()
@@ -198,6 +199,16 @@ class SessionLog:
         self._known_of(stat)
         if self._file is None:
             self._file = (stat.st_dev, stat.st_ino)
+        return descriptor
+
+    def _open_file(self) -> int:
+        descriptor = os.open(self.path, _FLAGS, 0o600)
+        try:
+            # A pipe or a device takes lines and keeps none.
+            require_regular(os.fstat(descriptor))
+        except OSError:
+            os.close(descriptor)
+            raise
         return descriptor
 
     def _known_of(self, stat: os.stat_result) -> int:
@@ -244,7 +255,9 @@ class SessionLog:
         if not self._unsynced:
             return lambda: None
         try:
-            descriptor = os.dup(self._descriptor) if self._descriptor is not None else os.open(self.path, os.O_RDWR)
+            descriptor = (
+                os.dup(self._descriptor) if self._descriptor is not None else os.open(self.path, os.O_RDWR | NO_WAIT)
+            )
         except OSError as err:
             failure = self._failure("sync", err)
 
@@ -257,7 +270,11 @@ class SessionLog:
         def sync() -> None:
             try:
                 datasync(descriptor)
+                # Not every file system counts names, so that the name itself is looked for too.
+                if not os.fstat(descriptor).st_nlink and not self.path.exists():
+                    raise FileNotFoundError(errno.ENOENT, "it was removed while it was in use")
             except OSError as err:
+                self._unsynced, self._is_new = True, is_new
                 raise self._failure("sync", err) from err
             finally:
                 os.close(descriptor)

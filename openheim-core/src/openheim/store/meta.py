@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from openheim._reading import read_regular
 from openheim.jsontext import parse
 from openheim.messages import Usage
 from openheim.store.writing import replace_whole
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ("FORMAT", "SessionMeta", "meta_text", "read_meta", "timestamp", "title_of", "write_meta")
 
 FORMAT = 1
+
+#: A larger file is no metadata.
+_MAX_BYTES = 64 * 1024 * 1024
 
 #: Characters of the first message that make the title.
 TITLE_CHARACTERS = 80
@@ -122,7 +126,7 @@ def timestamp() -> str:
 def read_meta(path: Path) -> SessionMeta | None:
     """The metadata in ``path``, or None if there is none that can be read."""
     try:
-        raw = parse(path.read_bytes(), lenient=True)
+        raw = parse(read_regular(path, limit=_MAX_BYTES), lenient=True)
         return SessionMeta.from_dict(raw["meta"]) if isinstance(raw["meta"], dict) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

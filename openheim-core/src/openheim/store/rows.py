@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     from openheim.store.meta import SessionMeta
 
 __all__ = ("SearchHit", "SessionPage", "SessionRow", "cursor_of", "position_of", "sort_key")
+
+
+#: A sort key, as far as there are times.
+_TIME = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(slots=True)
@@ -76,6 +81,6 @@ def position_of(cursor: str) -> tuple[int, str]:
         UsageError: it is no cursor.
     """
     updated, dot, session_id = cursor.partition(".")
-    if not dot or not updated.removeprefix("-").isdecimal() or not updated.isascii():
+    if not dot or _TIME.fullmatch(updated) is None:
         raise UsageError(f"{cursor!r} is no cursor", hint="use the one that came with the page before")
     return int(updated), session_id

@@ -21,6 +21,9 @@ __all__ = ("digest_of", "page", "search")
 #: Words of a search that count.
 _MOST_WORDS = 32
 
+#: The largest number that SQLite takes.
+_MOST_ROWS = (1 << 63) - 1
+
 #: Characters around a match that are shown.
 _EXCERPT_CHARACTERS = 160
 
@@ -37,7 +40,7 @@ def page(
     connection: sqlite3.Connection, *, cwd: str | None, archived: bool | None, limit: int | None, cursor: str | None
 ) -> SessionPage:
     """A part of the listing; see :meth:`openheim.store.index.SessionIndex.page`."""
-    conditions, values = ["1"], dict[str, Any](limit=-1 if limit is None else limit + 1)
+    conditions, values = ["1"], dict[str, Any](limit=-1 if limit is None else min(limit + 1, _MOST_ROWS))
     if cwd is not None:
         conditions.append("cwd = :cwd")
         values["cwd"] = storable(cwd)
@@ -81,7 +84,7 @@ def _matches(
     parts = [word for word in words if _UNSPACED.search(word)]
     # In quotes a word is a word, whatever it looks like in the language of queries.
     quoted = ['"' + word.replace('"', '""') + '"' for word in words if word not in parts]
-    values: dict[str, Any] = {"archived": archived, "limit": limit, "query": operator.join(quoted)}
+    values: dict[str, Any] = {"archived": archived, "limit": min(limit, _MOST_ROWS), "query": operator.join(quoted)}
     if parts:
         conditions = ["rowid IN (SELECT rowid FROM texts WHERE texts MATCH :query)"] if quoted else []
         for number, part in enumerate(parts):

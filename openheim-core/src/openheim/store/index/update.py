@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from openheim._reading import open_regular
 from openheim.store.digest import LogDigest, text_of
 from openheim.store.index.database import storable, transaction
 from openheim.store.index.scan import ABSENT, Seen, Stamp, folder_time, scan, stamp_of, unsettled
@@ -174,13 +175,13 @@ class _SessionUpdate:
         """Where to go on, and what is there: 0 and all of it unless the log is what was read before, and more."""
         known = self.row
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 if known.log_end and stamp[2] == known.log_inode and stamp[1] >= known.log_end:
                     file.seek(known.log_end - len(known.log_tail))
                     if file.read(len(known.log_tail)) == known.log_tail:
-                        return known.log_end, file.read()
+                        return known.log_end, file.readall()
                     file.seek(0)
-                return 0, file.read()
+                return 0, file.readall()
         except OSError:
             # What cannot be read now can perhaps be read later; a listing still has the metadata.
             return 0, b""
