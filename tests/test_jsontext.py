@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openheim.jsontext import dump_bytes, dump_text, is_object, parse, plain, wire_bytes
+from openheim.jsontext import TextPieces, dump_bytes, dump_text, is_object, parse, plain, wire_bytes
 
 NAN, INF = float("nan"), float("inf")
 
@@ -132,3 +133,34 @@ def test_objects(text: str, answer: bool) -> None:
 
 def test_nesting_beyond_all_bounds_is_no_object() -> None:
     assert not is_object('{"a":' * 100_000)
+
+
+HALVES = [
+    (["A \ud83c", "\udf89 B"], ["A ", "\U0001f389 B"], ""),
+    (["\ud83c", "\udf89"], ["", "\U0001f389"], ""),
+    (["\ud83c", "", "\udf89\ud83c", "\udf89"], ["", "", "\U0001f389", "\U0001f389"], ""),
+    # Halves that belong to nothing stay what they are.
+    (["a\ud83c", "b"], ["a", "\ud83cb"], ""),
+    (["\ud83c", "\ud83c", "\udf89"], ["", "\ud83c", "\U0001f389"], ""),
+    (["\udf89", "a\udf89"], ["\udf89", "a\udf89"], ""),
+    (["a\ud83c"], ["a"], "\ud83c"),
+    (["plain", "gr\u00fcn", "\U0001f389"], ["plain", "gr\u00fcn", "\U0001f389"], ""),
+]
+
+
+@pytest.mark.parametrize(("pieces", "whole", "rest"), HALVES)
+def test_a_character_cut_in_two_is_put_together(pieces: list[str], whole: list[str], rest: str) -> None:
+    text = TextPieces()
+    assert [text.add(piece) for piece in pieces] == whole
+    assert text.end() == rest
+    assert text.end() == ""
+
+
+@given(st.text(), st.data())
+def test_any_text_cut_between_halves(text: str, data: st.DataObject) -> None:
+    units = text.encode("utf-16-le", "surrogatepass")
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(units) // 2)), label="cuts"))
+    edges = [0, *cuts, len(units) // 2]
+    pieces = [units[2 * start : 2 * end].decode("utf-16-le", "surrogatepass") for start, end in pairwise(edges)]
+    joined = TextPieces()
+    assert "".join([*map(joined.add, pieces), joined.end()]) == text

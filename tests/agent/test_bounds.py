@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 import anyio
 import pytest
 
 from openheim import ToolResult, tool
-from openheim.agent import calls, loop
+from openheim.agent import answers, loop
 from openheim.agent.steps import DirectSteps
-from openheim.errors import ServerError
-from openheim.events import TextDelta
-from openheim.messages import ImageBlock, TextBlock, Usage
+from openheim.errors import ServerError, StorageError
+from openheim.events import TextDelta, ToolCallDelta
+from openheim.messages import ImageBlock, TextBlock, ToolUseBlock, Usage
 from openheim.providers import ModelReply
 from openheim.testing import ScriptedProvider, reply_error, reply_text, reply_tool_calls
 from tests.agent.sessions import scripted_session
+from tests.agent.turns import Conversation
 
 pytestmark = pytest.mark.anyio
 
@@ -67,9 +70,56 @@ async def test_a_reply_too_long_in_one_piece_is_not_stored(monkeypatch: pytest.M
         assert [message.role for message in run.stored()] == ["user"]
 
 
+@pytest.mark.parametrize("way", ["deltas", "reply"])
+async def test_a_reply_with_a_flood_of_calls_is_cut(way: str) -> None:
+    emitted = 0
+
+    class Flooding(ScriptedProvider):
+        async def generate(self, request: Any, emit: Any) -> ModelReply:
+            nonlocal emitted
+            for number in range(5000):
+                if way == "deltas":
+                    emit(ToolCallDelta(number, "look", "{}"))
+                    await anyio.lowlevel.checkpoint()
+                emitted += 1
+            return ModelReply(tuple(ToolUseBlock(f"c{n}", "look", "{}") for n in range(emitted)), "tool_use")
+
+    async with scripted_session([], provider=Flooding([])) as run:
+        with anyio.fail_after(20):
+            outcome = await run.session.run("go")
+        assert isinstance(outcome.error, ServerError)
+        assert "more than 1000 tool calls" in str(outcome.error)
+        assert not outcome.error.retryable
+        assert [message.role for message in run.stored()] == ["user"]
+    assert emitted <= (1001 if way == "deltas" else 5000)
+    assert len(run.of_type("tool_call_delta")) <= 1000
+
+
+async def test_as_many_calls_as_are_allowed_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "MAX_REPLY_CALLS", 3)
+
+    @tool(read_only=True)
+    async def look() -> str:
+        return "seen"
+
+    async with scripted_session([reply_tool_calls(*[("look", {})] * 3), "ok"], tools=[look]) as run:
+        outcome = await run.session.run("go")
+    assert outcome.text == "ok"
+    assert [result.content for result in run.results()] == ["seen"] * 3
+
+
+async def test_a_turn_that_could_not_be_saved_fails_and_tells_its_answer() -> None:
+    conversation = Conversation(["the answer"])
+    conversation.history.unwritten = 2
+    outcome = await conversation.prompt("go")
+    assert isinstance(outcome.error, StorageError)
+    assert "2 messages of this turn could not be saved" in str(outcome.error)
+    assert (outcome.stop_reason, outcome.text) == ("end_turn", "the answer")
+
+
 async def test_images_and_displays_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "MAX_IMAGE_CHARACTERS", 100)
-    monkeypatch.setattr(calls, "MAX_DISPLAY_CHARACTERS", 100)
+    monkeypatch.setattr(answers, "MAX_IMAGE_CHARACTERS", 100)
+    monkeypatch.setattr(answers, "MAX_DISPLAY_CHARACTERS", 100)
 
     @tool
     async def picture(size: int, display: int) -> ToolResult:
@@ -97,6 +147,23 @@ async def stray() -> str:
     return await future
 
 
+SLIPS = [
+    SystemExit(0),
+    KeyboardInterrupt(),
+    BaseExceptionGroup("tasks", [SystemExit(0)]),
+    BaseExceptionGroup("tasks", [KeyboardInterrupt(), ValueError("odd")]),
+    None,
+]
+
+
+@pytest.fixture
+def quiet_interrupts() -> Iterator[None]:
+    """Ctrl+C does not raise here, as in the command: what raises ``KeyboardInterrupt`` all the same is a plugin."""
+    previous = signal.signal(signal.SIGINT, lambda *_: None)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
 @pytest.mark.parametrize("number", [1, 2])
 async def test_a_cancellation_that_a_tool_lets_slip_is_its_own_error(number: int) -> None:
     @tool
@@ -109,6 +176,64 @@ async def test_a_cancellation_that_a_tool_lets_slip_is_its_own_error(number: int
             outcome = await run.session.run("go")
     assert outcome.text == "went on"
     assert [result.is_error for result in run.results()] == [True] * number
+
+
+@pytest.mark.usefixtures("quiet_interrupts")
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("slip", [slip for slip in SLIPS if slip is not None], ids=repr)
+async def test_what_slips_out_of_a_tool_is_its_own_error(slip: BaseException, number: int) -> None:
+    @tool
+    async def slips() -> str:
+        raise slip
+
+    script = [reply_tool_calls(*[("slips", {})] * number), "went on"]
+    async with scripted_session(script, tools=[slips]) as run:
+        with anyio.fail_after(10):
+            outcome = await run.session.run("go")
+        assert outcome.text == "went on"
+        assert [result.is_error for result in run.results()] == [True] * number
+        assert all("the tool 'slips' " in result.content for result in run.results())
+        assert len(run.stored()) == 3 + number
+
+
+def raise_it(err: BaseException) -> Any:
+    raise err
+
+
+@pytest.mark.usefixtures("quiet_interrupts")
+@pytest.mark.parametrize("fault", [RuntimeError("no"), SystemExit(0), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("kind", ["edit", "other"])
+async def test_a_target_that_cannot_be_told_does_not_end_the_turn(kind: Any, fault: BaseException) -> None:
+    @tool(kind=kind, target=lambda arguments, turn: raise_it(fault))
+    async def act() -> str:
+        return "done"
+
+    async with scripted_session([reply_tool_calls(("act", {})), "ok"], tools=[act]) as run:
+        with anyio.fail_after(10):
+            assert (await run.session.run("go")).text == "ok"
+    assert len(run.results()) == 1
+
+
+@pytest.mark.usefixtures("quiet_interrupts")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_an_interrupt_that_is_meant_ends_the_turn_in_order(number: int) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    @tool
+    async def works() -> str:
+        signal.raise_signal(number)
+        return "not reached"
+
+    previous = signal.signal(number, interrupt)
+    try:
+        async with scripted_session([reply_tool_calls(("works", {}))], tools=[works]) as run:
+            with pytest.raises(KeyboardInterrupt):
+                await run.session.run("go")
+            assert [message.role for message in run.stored()] == ["user", "assistant", "tool"]
+            assert run.results()[0].content == "Error: cancelled by the user"
+    finally:
+        signal.signal(number, previous)
 
 
 async def test_the_callers_own_cancellation_is_not_taken_for_a_slip() -> None:
@@ -132,7 +257,8 @@ async def test_the_callers_own_cancellation_is_not_taken_for_a_slip() -> None:
     assert run.events[-1].stop_reason == "cancelled"
 
 
-@pytest.mark.parametrize("slip", [SystemExit(0), None], ids=["SystemExit", "cancelled"])
+@pytest.mark.usefixtures("quiet_interrupts")
+@pytest.mark.parametrize("slip", SLIPS, ids=repr)
 async def test_what_slips_out_of_a_gate_denies(slip: BaseException | None) -> None:
     class Gate:
         async def decide(self, call: Any, session: Any) -> Any:
@@ -151,7 +277,8 @@ async def test_what_slips_out_of_a_gate_denies(slip: BaseException | None) -> No
     assert len(outcome.denied) == 1
 
 
-@pytest.mark.parametrize("slip", [SystemExit(0), None], ids=["SystemExit", "cancelled"])
+@pytest.mark.usefixtures("quiet_interrupts")
+@pytest.mark.parametrize("slip", SLIPS, ids=repr)
 async def test_what_slips_out_of_a_provider_is_its_error(slip: BaseException | None) -> None:
     class Slips(ScriptedProvider):
         async def generate(self, request: Any, emit: Any) -> ModelReply:

@@ -191,7 +191,7 @@ async def test_a_result_at_the_limit_is_whole() -> None:
         (ToolError("no such file", hint="list the directory"), "Error: no such file (list the directory)"),
         (ValueError("odd"), "Error: ValueError: odd"),
         (ExceptionGroup("group", [KeyError("k")]), "Error: KeyError: 'k'"),
-        (SystemExit(3), "Error: the tool tried to end the program"),
+        (SystemExit(3), "Error: the tool 'fails' tried to end the program"),
     ],
 )
 async def test_a_tool_that_fails_gives_an_error_result(fault: BaseException, content: str) -> None:
@@ -213,7 +213,7 @@ async def test_a_tool_that_returns_something_else_gives_an_error_result() -> Non
 
     async with scripted_session([reply_tool_calls(("odd", {})), "ok"], tools=[odd]) as run:
         await run.session.run("go")
-    assert "the tool returned int" in run.results()[0].content
+    assert "the tool 'odd' returned int" in run.results()[0].content
 
 
 async def test_images_and_display_of_a_result() -> None:

@@ -162,12 +162,32 @@ async def test_repair_is_the_same_every_time() -> None:
     assert repaired(once) == once
 
 
+async def test_results_whose_call_was_damaged_are_left_out_of_requests() -> None:
+    """A line of the history that cannot be read any more may be the one with the calls."""
+    from openheim.testing import reply_tool_calls
+
+    script = [reply_tool_calls(("act", {}), ("act", {})), "fine", "on"]
+    async with scripted_session(script) as run:
+        await run.session.run("go")
+        session_id, provider = run.session.id, run.provider
+        run.runtime.close_session(run.session)
+        path = run.runtime.store.log_path(session_id)
+        lines = path.read_bytes().splitlines(keepends=True)
+        assert b"tool_use" in lines[1]
+        path.write_bytes(b"".join([lines[0], lines[1].replace(b'{"role"', b'{"rXle', 1), *lines[2:]]))
+        again = run.runtime.load_session(session_id, provider=provider)
+        assert again.warnings == ("line 2 of the history cannot be read and is skipped",)
+        assert (await again.run("on")).text == "on"
+    sent = provider.requests[-1].messages
+    assert [(message.role, message.text) for message in sent] == [("user", "go"), ("assistant", "fine"), ("user", "on")]
+
+
 async def test_a_call_without_an_answer_gets_one_in_the_request_only(tmp_path: Path) -> None:
     """The turn is ended as a crash would: with the call stored and nothing behind it."""
     from openheim.testing import reply_tool_calls
 
-    class Crash(BaseException):
-        pass
+    class Crash(GeneratorExit):
+        """What no part of the loop takes for a failure of the gate."""
 
     class Gate:
         async def decide(self, call: object, session: object) -> object:

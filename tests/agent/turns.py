@@ -40,6 +40,7 @@ class MemoryHistory:
         self.records: list[dict[str, Any]] = []
         self._calls = 0
         self.turn = 1
+        self.unwritten = 0
 
     def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message:
         message = Message(role, tuple(content), id=f"m{len(self.messages)}", **details)

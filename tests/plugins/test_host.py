@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import types
+from collections import UserDict
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,24 @@ class _YieldsTwice:
         return provider
 
 
+class _ExitsWhenClosed:
+    @hookimpl(wrapper=True)
+    def openheim_create_provider(self) -> Any:
+        provider = yield
+        try:
+            yield
+        finally:
+            raise SystemExit(0)
+        return provider
+
+
+class _Untouchable:
+    """Ends the program when it is looked at."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise SystemExit(0)
+
+
 def raising(err: BaseException) -> Any:
     def fail(*_outcome: Any) -> Any:
         raise err
@@ -303,6 +322,8 @@ WRONG: dict[str, tuple[Any, str]] = {
     "returns a coroutine": (lambda: _Failing(after=lambda outcome: a_coroutine()), "it returned a coroutine"),
     "does not yield": (_Early, "it returned before its yield"),
     "yields twice": (_YieldsTwice, "it yields more than once"),
+    "exits when it is closed": (_ExitsWhenClosed, "it yields more than once"),
+    "returns what cannot be looked at": (lambda: _Failing(after=lambda outcome: _Untouchable()), "SystemExit"),
 }
 
 
@@ -480,6 +501,24 @@ def test_a_hook_that_fails(kind: str, result: Any, reason: str) -> None:
     assert reason in row.note
 
 
+@pytest.mark.parametrize("kind", CREATORS)
+def test_what_a_hook_returns_may_end_the_program_when_it_is_looked_at(kind: str) -> None:
+    host = empty_host()
+    host.register(Returning(_Untouchable()), kind=kind, name="own", distribution="acme")
+    with pytest.raises(PluginLoadError, match=r"\(acme\) could not run openheim_create_.*SystemExit: 0"):
+        CREATORS[kind](host)
+
+
+def test_a_plugin_that_ends_the_program_when_it_is_looked_at_is_refused() -> None:
+    class Untouchable:
+        def __dir__(self) -> Any:
+            raise SystemExit(0)
+
+    host = empty_host()
+    with pytest.raises(PluginLoadError, match="SystemExit: 0"):
+        host.register(Untouchable(), kind="providers", name="own")
+
+
 def test_our_own_errors_pass_through_a_hook() -> None:
     host = empty_host()
     host.register(Returning(AuthError("no key")), kind="providers", name="own")
@@ -649,6 +688,11 @@ def test_a_broken_general_plugin_is_set_aside(tmp_path: Path, monkeypatch: pytes
         host_over(tmp_path, monkeypatch, PluginPolicy(strict=True)).host.observers()
 
 
+class _ExitingMapping(UserDict[str, Any]):
+    def __iter__(self) -> Any:
+        raise SystemExit(0)
+
+
 def test_commands_are_gathered_and_failures_set_aside() -> None:
     lines: list[str] = []
     host = PluginHost(PluginPolicy(), report=lines.append, catalogue=Catalogue())
@@ -664,11 +708,13 @@ def test_commands_are_gathered_and_failures_set_aside() -> None:
     offer("c", ["no mapping"])
     offer("d", RuntimeError("bad hook"))
     offer("e", None)
+    offer("f", _ExitingMapping(third=one))
     assert host.commands() == {"mine": one, "other": two}
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert "'mine' of oh-b" in lines[0]
     assert "oh-c" in lines[1]
     assert "bad hook" in lines[2]
+    assert "SystemExit: 0" in lines[3]
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:

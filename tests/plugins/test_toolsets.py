@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import UserDict
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from openheim import ToolsContext, hookimpl, tool
 from openheim.errors import ConfigError, OpenheimError, PluginConflictError, PluginLoadError, StorageError
@@ -115,15 +116,37 @@ def failing_generator() -> Any:
     raise RuntimeError("half way")
 
 
+def ending_generator() -> Any:
+    yield good
+    raise SystemExit(0)
+
+
 class RaisingSchema:
     name = "raising"
     description = ""
 
+    def __init__(self, fault: BaseException | None = None) -> None:
+        self.fault = fault or NameError("Path is not defined")
+
     @property
     def parameters(self) -> Any:
-        raise NameError("Path is not defined")
+        raise self.fault
 
     async def run(self, arguments: dict[str, Any], turn: Any) -> str: ...
+
+
+class RaisingMapping(UserDict[str, Any]):
+    """Ends the program when it is looked through."""
+
+    def __iter__(self) -> Any:
+        raise SystemExit(0)
+
+
+class Mute(Exception):
+    """Fails even to say what happened."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
 
 
 class ToolClass:
@@ -143,6 +166,8 @@ class ToolClass:
         ({"good": good}, "returned dict instead of a list of tools"),
         (7, "returned int instead of a list of tools"),
         (failing_generator(), "RuntimeError: half way"),
+        (ending_generator(), "SystemExit: 0"),
+        (Mute(), "Mute"),
         ([7], "int object is no tool"),
         ([lambda: None], "function object is no tool"),
         ([ToolClass], "tool 'a_class' has no method run"),
@@ -166,6 +191,9 @@ class ToolClass:
         ([named("t", parameters={"type": "object", "required": "a"})], "have something else than a list of names"),
         ([named("t", parameters={"type": "object", "required": [1]})], "have something else than a list of names"),
         ([RaisingSchema()], "tool 'raising' is no tool: NameError: Path is not defined"),
+        ([RaisingSchema(SystemExit(0))], "tool 'raising' is no tool: SystemExit: 0"),
+        ([RaisingSchema(Mute())], "tool 'raising' is no tool: Mute"),
+        ([named("t", parameters=RaisingMapping(type="object"))], "tool 't' cannot be sent as JSON: SystemExit: 0"),
         ([named("t", run="no")], "tool 't' has no method run"),
         ([named("t", read_only="no")], "tool 't': read_only is 'no'"),
         ([named("t", read_only=1)], "tool 't': read_only is 1"),
@@ -218,6 +246,25 @@ def test_wrong_settings_are_an_error() -> None:
     with pytest.raises(ConfigError, match=r"\[tools\.x\] limits: unknown key \(did you mean limit\?\)"):
         host.tools(CONTEXT, {"x": {"limits": 7}})
     assert lines == []
+
+
+@pytest.mark.parametrize("fault", [SystemExit(0), RuntimeError("sk-test-secret")], ids=repr)
+def test_settings_that_fail_to_be_checked_leave_the_toolset_out(fault: BaseException) -> None:
+    class Failing(BaseModel):
+        key: str = ""
+
+        @field_validator("key")
+        @classmethod
+        def check(cls, value: str) -> str:
+            raise fault
+
+    host, lines = host_of(x=Toolset([named("x")], Failing), ok=Toolset([good]))
+    assert names(host.tools(CONTEXT, {"x": {"key": "sk-test-secret"}})) == ["good"]
+    (line,) = lines
+    assert line == (
+        f"Plugin tools:x (oh-x) could not check [tools.x]: its settings model raised {type(fault).__name__}"
+        " (tell its author)"
+    )
 
 
 def test_other_errors_of_ours_leave_the_toolset_out() -> None:

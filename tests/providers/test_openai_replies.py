@@ -112,6 +112,7 @@ async def test_content_in_typed_parts(make_call: Callable[..., Call]) -> None:
         ),
         ({"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": None}, Usage(100, 7)),
         ({"prompt_tokens": None, "completion_tokens": "7"}, Usage()),
+        ({"prompt_tokens": True, "completion_tokens": 10**100, "prompt_cache_hit_tokens": -1}, Usage()),
     ],
 )
 async def test_cached_tokens_are_counted_apart(
@@ -305,6 +306,95 @@ async def test_long_arguments_in_small_pieces(make_call: Callable[..., Call]) ->
     named = [chunk({"tool_calls": [entry(None, "x", "write_file", piece)]}) for piece in pieces]
     reply = await reply_to(make_call, events(*named, chunk({}, "tool_calls")))
     assert reply.content == (ToolUseBlock("x", "write_file", written),)
+
+
+async def test_a_flood_of_calls_is_no_reply(make_call: Callable[..., Call]) -> None:
+    """In one piece, so that nothing but the provider itself can stop it."""
+    flood = [entry(number, f"c{number}", "f", "{}") for number in range(60_000)]
+    script = events(chunk({"content": "a"}), chunk({"tool_calls": flood}), chunk({}, "tool_calls"))
+    with anyio.fail_after(20):
+        async with OpenAIServer([script]) as server:
+            call = make_call(server.base_url)
+            with pytest.raises(ServerError, match="more than 1000 tool calls") as caught:
+                await call()
+    assert not caught.value.retryable
+    assert caught.value.partial == (TextBlock("a"),)
+    assert len([delta for delta in call.deltas if isinstance(delta, ToolCallDelta)]) == 1000
+
+
+async def test_a_call_goes_on_in_the_latest_that_fits(make_call: Callable[..., Call]) -> None:
+    """An id may come later than those of calls that began later, and an index may be told of late."""
+    entries = [
+        entry(0, None, "f", ""),
+        entry(1, "x", "g", '{"a"'),
+        entry(0, "x", None, '{"b"'),
+        entry(None, "x", None, ":1}"),
+        entry(0, "x", None, ":2}"),
+        entry(None, "y", "h", '{"c"'),
+        entry(7, "y", None, ":3}"),
+    ]
+    script = events(*(chunk({"tool_calls": [one]}) for one in entries), chunk({}, "tool_calls"))
+    calls = [block for block in (await reply_to(make_call, script)).content if isinstance(block, ToolUseBlock)]
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == [
+        ("f", {"b": 2}),
+        ("g", {"a": 1}),
+        ("h", {"c": 3}),
+    ]
+
+
+# --- characters that are cut in two ---
+
+#: A character beyond U+FFFF as JSON writes it, cut between two pieces.
+FIRST, SECOND, WHOLE = "\ud83c", "\udf89", "\U0001f389"
+
+
+@pytest.mark.parametrize(
+    ("deltas", "content"),
+    [
+        ([{"content": f"A {FIRST}"}, {"content": f"{SECOND} B"}], (TextBlock(f"A {WHOLE} B"),)),
+        ([{"content": FIRST}, {"content": SECOND}], (TextBlock(WHOLE),)),
+        (
+            [{"reasoning_content": FIRST}, {"reasoning_content": f"{SECOND}!"}, {"content": "B"}],
+            (ThinkingBlock(f"{WHOLE}!"), TextBlock("B")),
+        ),
+        # A half whose other half never comes is kept as it is.
+        ([{"content": f"A{FIRST}"}], (TextBlock(f"A{FIRST}"),)),
+        ([{"content": f"A{FIRST}"}, {"content": "B"}], (TextBlock(f"A{FIRST}B"),)),
+        ([{"reasoning_content": FIRST}, {"content": SECOND}], (ThinkingBlock(FIRST), TextBlock(SECOND))),
+    ],
+)
+async def test_characters_that_are_cut_in_two(
+    make_call: Callable[..., Call], deltas: list[dict[str, Any]], content: tuple[Any, ...]
+) -> None:
+    async with OpenAIServer([events(*map(chunk, deltas), chunk({}, "stop"))]) as server:
+        call = make_call(server.base_url)
+        reply = await call()
+    assert reply.content == content
+    assert call.text == "".join(block.text for block in content if isinstance(block, TextBlock))
+    assert call.thinking == "".join(block.thinking for block in content if isinstance(block, ThinkingBlock))
+
+
+async def test_a_half_that_had_arrived_is_not_lost(make_call: Callable[..., Call]) -> None:
+    err = await failure_of(make_call, events(chunk({"content": f"A{FIRST}"}), done=False))
+    assert err.partial == (TextBlock(f"A{FIRST}"),)
+
+
+async def test_arguments_that_are_cut_within_a_character(make_call: Callable[..., Call]) -> None:
+    entries = [
+        [entry(0, "x", "f", f'{{"path":"a{FIRST}')],
+        [entry(1, "y", "g", f'{{"path":"{FIRST}')],
+        [entry(0, arguments=f'{SECOND}"}}')],
+        [entry(1, arguments=f'b"}}{FIRST}')],
+    ]
+    async with OpenAIServer(
+        [events(*(chunk({"tool_calls": some}) for some in entries), chunk({}, "length"))]
+    ) as server:
+        call = make_call(server.base_url)
+        reply = await call()
+    written = [block.arguments for block in reply.content if isinstance(block, ToolUseBlock)]
+    assert written == [f'{{"path":"a{WHOLE}"}}', f'{{"path":"{FIRST}b"}}{FIRST}']
+    pieces = [delta.arguments for delta in call.deltas if isinstance(delta, ToolCallDelta) and delta.index == 0]
+    assert pieces == ['{"path":"a', f'{WHOLE}"}}']
 
 
 # --- streams that are not quite ---

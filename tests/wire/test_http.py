@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import socket
+import threading
 import zlib
 from collections.abc import AsyncIterator, Callable
 
 import anyio
 import pytest
 
-from openheim.errors import ConfigError, ProviderConnectionError, ProviderTimeoutError
+from openheim._http.inflate import MAX_BODY_BYTES
+from openheim.errors import ConfigError, ProviderConnectionError, ProviderTimeoutError, ServerError
 from openheim.http import HttpClient
 from tests.support.replies import Reply, raw
 from tests.support.server import ScriptedServer
@@ -122,14 +125,32 @@ async def test_compressed_answers(
         assert await fetch(http, server.url) == text
 
 
+def gzip_bomb(size: int) -> Reply:
+    return raw(gzip.compress(bytes(size)), headers={"content-encoding": "gzip"})
+
+
 async def test_a_small_body_cannot_fill_the_memory(http: HttpClient) -> None:
-    bomb = gzip.compress(bytes(100_000_000))
-    async with ScriptedServer([raw(bomb, headers={"content-encoding": "gzip"})]) as server:
+    sizes = []
+    async with ScriptedServer([gzip_bomb(MAX_BODY_BYTES), gzip_bomb(MAX_BODY_BYTES + 1)]) as server:
         async with http.stream("GET", server.url) as response:
-            largest = 0
-            async for chunk in response.chunks():
-                largest = max(largest, len(chunk))
-            assert largest <= 64 * 1024
+            sizes += [len(chunk) async for chunk in response.chunks()]
+        assert (sum(sizes), max(sizes)) == (MAX_BODY_BYTES, 64 * 1024)
+        async with http.stream("GET", server.url) as response:
+            with pytest.raises(ServerError, match="more than 64 MiB"):
+                sizes += [len(chunk) async for chunk in response.chunks()]
+    assert sum(sizes) <= 2 * MAX_BODY_BYTES
+
+
+async def test_a_body_that_grows_can_be_left_between_two_pieces(http: HttpClient) -> None:
+    """All of it comes out of one read, so that there is nothing to wait for on the way."""
+    pieces = 0
+    async with ScriptedServer([gzip_bomb(1_000_000)]) as server, http.stream("GET", server.url) as response:
+        with anyio.CancelScope() as scope:
+            async for _ in response.chunks():
+                pieces += 1
+                scope.cancel()
+        assert scope.cancelled_caught
+    assert pieces == 1
 
 
 @pytest.mark.parametrize(
@@ -240,6 +261,49 @@ async def test_a_gap_that_is_too_long(http: HttpClient, reply: Reply) -> None:
             await fetch(http, server.url, timeout_secs=0.2)
         assert caught.value.retryable
         await server.requests[0].left()
+
+
+@pytest.mark.parametrize("dripped", [b"HTTP/1.1 103 Early Hints\r\n\r\n", b"H"], ids=["interim answers", "letters"])
+@pytest.mark.parametrize("way", ["direct", "by proxy"])
+async def test_a_head_without_end_is_no_answer(way: str, dripped: bytes) -> None:
+    """Each piece comes soon after the one before, so that no gap is too long."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(1000)
+                while not left.wait(0.02):
+                    connection.sendall(dripped)
+
+        left = threading.Event()
+        client = HttpClient(proxy="" if way == "direct" else address)
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(anyio.to_thread.run_sync, answer)
+                try:
+                    with pytest.raises(ProviderTimeoutError, match=r"nothing came from .* for 0.3 s"):
+                        await fetch(client, address if way == "direct" else "http://models.test/", timeout_secs=0.3)
+                finally:
+                    left.set()
+        await client.aclose()
+
+
+async def test_an_interim_answer_is_followed_by_the_answer(http: HttpClient) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"HTTP/1.1 102 Processing\r\n\r\n" * 3)
+                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nyes")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.to_thread.run_sync, answer)
+            assert await fetch(http, f"http://127.0.0.1:{port}") == b"yes"
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,12 @@ def test_events_come_as_soon_as_they_are_complete() -> None:
     assert decoder.feed(b"\ndata: c\n\n") == [SSEEvent("c")]
 
 
+def test_blank_lines_are_nothing() -> None:
+    decoder = SSEDecoder()
+    assert decoder.feed(b"\n" * 50_001) == []
+    assert decoder.feed(b"\n\ndata: a\n\n\n\n\n" + b"\n" * 50_000 + b"data: b\n\n") == [SSEEvent("a"), SSEEvent("b")]
+
+
 def test_an_event_that_does_not_end_is_refused() -> None:
     decoder = SSEDecoder(max_event_bytes=1000)
     decoder.feed(b"data: " + b"x" * 900)

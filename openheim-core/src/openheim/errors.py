@@ -83,7 +83,9 @@ __all__ = (
     "ToolError",
     "UnknownFinishError",
     "UsageError",
+    "described",
     "interrupt_behind",
+    "said",
     "unwrapped",
 )
 
@@ -101,6 +103,8 @@ class OpenheimError(Exception):
     retryable: bool = False
 
     def __init__(self, message: str, *, hint: str = "") -> None:
+        # Plugins raise these too, and what they say is read as text everywhere.
+        message, hint = _as_text(message), _as_text(hint)
         super().__init__(message)
         self.message = message
         self.hint = hint
@@ -111,6 +115,24 @@ class OpenheimError(Exception):
     def to_dict(self) -> dict[str, Any]:
         """The ``error`` object of ``--output json``: ``kind``, ``message``, ``hint``, ``retryable``."""
         return {"kind": self.kind, "message": self.message, "hint": self.hint, "retryable": self.retryable}
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def said(err: BaseException) -> str:
+    """The message of an exception; ``""`` for one of a stranger's that fails to say anything."""
+    try:
+        return str(err)
+    except (Exception, SystemExit):
+        return ""
+
+
+def described(err: BaseException) -> str:
+    """Type and message of an exception, whoever made it."""
+    text = said(err)
+    return f"{type(err).__name__}: {text}" if text else type(err).__name__
 
 
 def unwrapped(err: Exception) -> Exception:

@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -63,7 +64,8 @@ class HttpClient:
         Args:
             headers: names in lower case. ``host``, ``content-length``, ``user-agent`` and ``accept-encoding`` need not
                 be among them.
-            timeout_secs: bounds connecting, and each gap between two reads or two writes; not the whole.
+            timeout_secs: bounds connecting, the wait for the answer's headers once the request is sent, and each gap
+                between two reads or two writes; not the whole.
 
         Raises:
             ProviderConnectionError: no connection, or it broke (also while the body is read).
@@ -165,6 +167,7 @@ class HttpResponse:
 
         Raises:
             ProviderConnectionError, ProviderTimeoutError: see :meth:`HttpClient.stream`.
+            ServerError: what it decompresses to is no answer any more, by its length.
         """
         self._reading = self._chunks()
         return self._reading
@@ -181,6 +184,8 @@ class HttpResponse:
                 inflater = Inflater(coding)
                 async for chunk in self._iterator:
                     for piece in inflater.feed(chunk):
+                        # A chunk may hold a thousand times its size, all of it without anything to wait for.
+                        await anyio.lowlevel.checkpoint()
                         yield piece
                 inflater.finish()
         except Exception as err:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-__all__ = ("dump_bytes", "dump_text", "is_object", "parse", "plain", "wire_bytes")
+__all__ = ("TextPieces", "dump_bytes", "dump_text", "is_object", "parse", "plain", "wire_bytes")
 
 _encode_line = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
 _encode_wire = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -110,6 +110,35 @@ def _plain(value: Any, around: tuple[Any, ...]) -> Any:
         return [_plain(item, around) for item in value]
     except Exception as err:  # the text of a stranger's object, or its items, may raise anything
         return f"<{type(value).__name__}: {type(err).__name__}>"
+
+
+class TextPieces:
+    """Text that comes in pieces, each from a JSON text of its own, so that a character may be cut in two.
+
+    JSON writes characters beyond U+FFFF as two escapes, and Python puts those together only within one string.
+    """
+
+    __slots__ = ("held",)
+
+    def __init__(self) -> None:
+        #: The first half of a character, which waits for the second one; or ``""``.
+        self.held = ""
+
+    def add(self, piece: str) -> str:
+        """The next piece without a half at its end, and with the half that was held back before it."""
+        if self.held:
+            # What is no pair stays as it is: a lone half is the model's, and not for us to drop.
+            piece = (self.held + piece).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+            self.held = ""
+        if piece and "\ud800" <= piece[-1] <= "\udbff":
+            self.held = piece[-1]
+            return piece[:-1]
+        return piece
+
+    def end(self) -> str:
+        """What is held back still, once nothing more comes."""
+        held, self.held = self.held, ""
+        return held
 
 
 def _escape(found: re.Match[str]) -> str:

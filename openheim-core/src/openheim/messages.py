@@ -187,7 +187,11 @@ class Message:
 
 
 def block_to_stored(block: Block) -> dict[str, Any]:
-    """The stored form of a block: a dictionary with ``type`` first."""
+    """The stored form of a block: a dictionary with ``type`` first.
+
+    Raises:
+        TypeError: it is no block.
+    """
     match block:
         case TextBlock():
             return {"type": "text", "text": block.text}
@@ -224,6 +228,7 @@ def block_to_stored(block: Block) -> dict[str, Any]:
             return {"type": "image", "data": block.data, "mime_type": block.mime_type}
         case UnknownBlock():
             return dict(block.raw)
+    raise TypeError(f"{type(block).__name__} is no block of a message")
 
 
 def block_from_stored(raw: Any) -> Block:

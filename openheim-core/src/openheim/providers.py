@@ -42,7 +42,8 @@ class ProviderSettings:
         api_key: the key itself, or ``""``. Never log it, never put it into an error.
         default_model: ``""`` for the plugin's own default.
         models: the only models allowed, or empty for any.
-        timeout_secs: bounds connecting and the gap between two reads, not the whole call.
+        timeout_secs: bounds connecting, the wait for the answer to begin, and the gap between two reads, not the whole
+            call.
         max_tokens: cap on the reply, or None for the provider's own.
         context_window: tokens, or None if not known.
         thinking: ``off``, ``adaptive``, a budget or an effort, or None for the plugin's default.

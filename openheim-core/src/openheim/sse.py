@@ -72,7 +72,7 @@ class SSEDecoder:
         for block in chunk[:end].decode("utf-8", "replace").split("\n\n"):
             if block.startswith("data: ") and "\n" not in block:
                 events.append(SSEEvent(block[6:]))
-            else:
+            elif block:  # There may be any number of blank lines.
                 event = _parse(block)
                 if event is not None:
                     events.append(event)

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload, runtime_checkable
 
-from openheim.errors import ToolError
+from openheim.errors import ToolError, described
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -261,14 +261,15 @@ def tool(function: Any = None, /, **options: Any) -> Any:
 
 def tool_target(candidate: Tool, arguments: dict[str, Any], turn: Turn) -> str | None:
     """What a call acts on (see :class:`Tool`), or None if the tool does not say or fails to. It may block briefly."""
-    target = getattr(candidate, "target", None)
-    if target is None:
-        return None
     try:
+        target = getattr(candidate, "target", None)
+        if target is None:
+            return None
         value = target(arguments, turn)
-    except Exception as err:
+    except (Exception, SystemExit) as err:
         # A path outside the boundary, for instance: running the call will say so.
         if not isinstance(err, ToolError):
-            logging.getLogger(__name__).warning("tool %s cannot say what it acts on: %r", candidate.name, err)
+            log = logging.getLogger(__name__)
+            log.warning("tool %s cannot say what it acts on: %s", candidate.name, described(err))
         return None
     return value if isinstance(value, str) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -46,14 +47,16 @@ class DirectTransport:
         self._context = context
         self._keep_secs = keep_secs
         self._connection: httpcore.AsyncHTTP11Connection | None = None
+        self._stream: _JoiningStream | None = None
 
     async def send(self, request: Request) -> Answer:
         connection = self._connection
         if connection is None or connection.is_closed() or connection.has_expired():
             await self.aclose()
-            connection = self._connection = httpcore.AsyncHTTP11Connection(
-                self._origin, await self._connect(request.timeout_secs), self._keep_secs
-            )
+            self._stream = await self._connect(request.timeout_secs)
+            connection = self._connection = httpcore.AsyncHTTP11Connection(self._origin, self._stream, self._keep_secs)
+        assert self._stream is not None
+        self._stream.expect_head()
         target, timeout = request.target, request.timeout_secs
         response = await connection.handle_async_request(
             httpcore.Request(
@@ -69,6 +72,7 @@ class DirectTransport:
                 extensions={"timeout": {"connect": timeout, "read": timeout, "write": timeout}},
             )
         )
+        self._stream.head_is_there()
         return Answer(response.status, response.headers, cast("Body", response.stream))
 
     async def aclose(self) -> None:
@@ -94,6 +98,9 @@ class _JoiningStream(httpcore.AsyncNetworkStream):
     """Sends the head of a request together with its body: one system call and one packet in place of two.
 
     What is written is held until the end of the request, which httpcore tells by writing nothing, or until it is much.
+
+    While the head of an answer is expected, its reads have the time of one read together. Else a service that sends
+    interim answers (1xx), or its head letter by letter, would never have been silent for too long.
     """
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
@@ -101,10 +108,25 @@ class _JoiningStream(httpcore.AsyncNetworkStream):
         self._held = b""
         #: Asked for before each request, and slow to be had.
         self._socket = stream.get_extra_info("socket")
+        self._expects_head = False
+        self._head_due: float | None = None
+
+    def expect_head(self) -> None:
+        """To be called before a request is sent."""
+        self._expects_head, self._head_due = True, None
+
+    def head_is_there(self) -> None:
+        """To be called when status and headers of the answer have come."""
+        self._expects_head = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - httpcore calls it so
         if self._held:
             await self.write(b"", timeout)
+        if self._expects_head and timeout is not None:
+            now = time.monotonic()
+            if self._head_due is None:
+                self._head_due = now + timeout
+            timeout = max(0.0, min(timeout, self._head_due - now))
         return await self._stream.read(max_bytes, timeout)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - httpcore calls it so

@@ -5,15 +5,18 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from openheim.errors import ProviderConnectionError
+from openheim.errors import ProviderConnectionError, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("Inflater",)
+__all__ = ("MAX_BODY_BYTES", "Inflater")
 
 #: Most bytes that are decompressed at a time, so that a small body cannot fill the memory.
 _PIECE_BYTES = 64 * 1024
+#: And in all: as much as a reply of a model may take.
+MAX_BODY_BYTES = 64 * 1024 * 1024
+
 #: What zlib calls gzip form or zlib form, whichever it finds, and data without any header.
 _WITH_HEADER, _BARE = 47, -15
 
@@ -34,12 +37,14 @@ class Inflater:
         # Some services send "deflate" without the zlib header that belongs to it. Two bytes tell.
         self._undecided = coding == "deflate"
         self._start = b""
+        self._room = MAX_BODY_BYTES
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """What ``data`` decompresses to, in pieces of bounded size.
 
         Raises:
             ProviderConnectionError: it is not in the form that was promised.
+            ServerError: it is longer than :data:`MAX_BODY_BYTES`.
         """
         if self._undecided:
             data = self._start = self._start + data
@@ -54,6 +59,13 @@ class Inflater:
             except zlib.error as err:
                 raise ProviderConnectionError("the service sent a compressed body that is damaged") from err
             data = self._inflate.unconsumed_tail
+            self._room -= len(piece)
+            if self._room < 0:
+                raise ServerError(
+                    f"the service sent a compressed body of more than {MAX_BODY_BYTES // 2**20} MiB",
+                    hint="that is no answer of a model; check api_base",
+                    retryable=False,
+                )
             if piece:
                 yield piece
 

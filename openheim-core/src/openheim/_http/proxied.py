@@ -7,13 +7,16 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
-from openheim._http.direct import UPLOAD_BYTES, Pieces
+import anyio
+import httpcore
+
+from openheim._http.direct import Pieces
 from openheim._http.message import Answer
 from openheim.errors import ConfigError
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
     from openheim._http.message import Body, Request
 
@@ -33,6 +36,19 @@ with _without_command_line():
     import httpx
 
 __all__ = ("ProxiedTransport",)
+
+
+class _Upload(httpx.AsyncByteStream):
+    """A body that tells when all of it has been sent: when more is asked for behind its end."""
+
+    def __init__(self, content: bytes, sent: Callable[[], None]) -> None:
+        self._content = content
+        self._sent = sent
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        async for piece in Pieces(self._content):
+            yield piece
+        self._sent()
 
 
 class ProxiedTransport:
@@ -59,20 +75,27 @@ class ProxiedTransport:
 
     async def send(self, request: Request) -> Answer:
         target, timeout = request.target, request.timeout_secs
-        # What httpx makes a body of by itself gets further headers.
-        small = len(request.content) <= UPLOAD_BYTES
-        response = await self._transport.handle_async_request(
-            httpx.Request(
-                request.method,
-                httpx.URL(
-                    scheme=target.scheme, host=target.host, port=target.port, raw_path=target.path.encode("ascii")
-                ),
-                headers=request.headers,
-                stream=httpx.ByteStream(request.content) if small else None,
-                content=None if small else Pieces(request.content),
-                extensions={"timeout": {"connect": timeout, "read": timeout, "write": timeout}},
+        # As in a direct connection, the head of the answer has the time of one read, however many reads it takes.
+        waiting = anyio.CancelScope()
+
+        def sent() -> None:
+            waiting.deadline = anyio.current_time() + timeout
+
+        with waiting:
+            response = await self._transport.handle_async_request(
+                httpx.Request(
+                    request.method,
+                    httpx.URL(
+                        scheme=target.scheme, host=target.host, port=target.port, raw_path=target.path.encode("ascii")
+                    ),
+                    headers=request.headers,
+                    # What httpx makes a body of by itself gets further headers.
+                    stream=_Upload(request.content, sent),
+                    extensions={"timeout": {"connect": timeout, "read": timeout, "write": timeout}},
+                )
             )
-        )
+        if waiting.cancelled_caught:
+            raise httpcore.ReadTimeout
         return Answer(response.status_code, response.headers.raw, cast("Body", response.stream))
 
     async def aclose(self) -> None:

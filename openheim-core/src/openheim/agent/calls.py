@@ -7,23 +7,21 @@ call order.
 
 from __future__ import annotations
 
-import json
-import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from openheim.agent.answers import answer_of, failure_of
 from openheim.agent.arguments import checked_arguments, parse_arguments
-from openheim.agent.cancellation import being_cancelled
+from openheim.agent.cancellation import slipped
 from openheim.agent.results import cut_text
 from openheim.agent.toolbox import is_read_only, kind_of, replay_of
 from openheim.agent.turn import CallTurn
-from openheim.errors import ToolError, unwrapped
 from openheim.events import ToolCallRequested, ToolResultReady, ToolUpdate
 from openheim.gates import ToolCall
-from openheim.messages import ImageBlock, TextBlock, ToolResultBlock
-from openheim.tools import PATH_KINDS, ToolResult, tool_target
+from openheim.messages import ToolResultBlock
+from openheim.tools import PATH_KINDS, tool_target
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -33,16 +31,10 @@ if TYPE_CHECKING:
     from openheim.agent.turn import ToolEnvironment
     from openheim.events import Event
     from openheim.gates import Decision
-    from openheim.messages import ToolUseBlock
-    from openheim.tools import Tool
+    from openheim.messages import ImageBlock, ToolUseBlock
+    from openheim.tools import Tool, ToolKind
 
 __all__ = ("CallContext", "CallRun", "announce_calls", "prepare_calls", "run_calls", "settle")
-
-_log = logging.getLogger(__name__)
-
-#: Base64 characters of one image, and characters of JSON of one display, beyond which they are left out of a result.
-MAX_IMAGE_CHARACTERS = 16 * 1024 * 1024
-MAX_DISPLAY_CHARACTERS = 1024 * 1024
 
 _NO_OBJECT = "the arguments are not a valid JSON object, so the call was not run"
 _CUT = "; the reply was cut at the output limit: try again with smaller arguments, for instance in several calls"
@@ -76,6 +68,8 @@ class CallRun:
     block: ToolUseBlock
     tool: Tool | None
     arguments: dict[str, Any] | None
+    kind: ToolKind = "other"
+    read_only: bool = False
     problem: str | None = None
     target: str | None = None
     predecessor: CallRun | None = None
@@ -103,9 +97,10 @@ def prepare_calls(blocks: Sequence[ToolUseBlock], toolbox: Toolbox, *, cut: bool
             run.problem = toolbox.unknown(block.name)
         else:
             try:
+                run.kind, run.read_only = kind_of(run.tool), is_read_only(run.tool)
                 run.arguments = checked_arguments(arguments, run.tool.parameters)
-            except ToolError as err:
-                run.problem = err.message
+            except (Exception, SystemExit) as err:  # the members of a stranger's tool may raise anything
+                run.problem = failure_of(block.name, err)
         runs.append(run)
     return runs
 
@@ -150,14 +145,19 @@ async def _find_targets(runs: Sequence[CallRun], context: CallContext) -> None:
     for run in runs:
         if run.tool is None or run.arguments is None or run.problem is not None:
             continue
-        kind = kind_of(run.tool)
         turn = _turn(run, context)
-        if kind in PATH_KINDS:
-            # Finding where a path leads asks the file system, which may be slow.
-            run.target = await anyio.to_thread.run_sync(tool_target, run.tool, run.arguments, turn)
-        else:
-            run.target = tool_target(run.tool, run.arguments, turn)
-        if run.target is not None and not is_read_only(run.tool):
+        try:
+            if run.kind in PATH_KINDS:
+                # Finding where a path leads asks the file system, which may be slow.
+                run.target = await anyio.to_thread.run_sync(tool_target, run.tool, run.arguments, turn)
+            else:
+                run.target = tool_target(run.tool, run.arguments, turn)
+        except BaseException as err:
+            if not slipped(err):
+                raise
+            run.problem = failure_of(run.block.name, err)
+            continue
+        if run.target is not None and not run.read_only:
             run.predecessor = latest.get(run.target)
             if run.predecessor is not None and run.predecessor.settled is None:
                 run.predecessor.settled = anyio.Event()
@@ -184,7 +184,7 @@ async def _run(run: CallRun, context: CallContext) -> None:
     if run.problem is not None or tool is None or arguments is None:
         settle(run, context, f"Error: {run.problem}", is_error=True)
         return
-    call = ToolCall(run.block.id, run.block.name, arguments, kind_of(tool), is_read_only(tool), run.target)
+    call = ToolCall(run.block.id, run.block.name, arguments, run.kind, run.read_only, run.target)
     decision = await context.decide(call)
     if decision.outcome != "allow":
         run.denied = decision.reason or "denied by the user"
@@ -196,49 +196,10 @@ async def _run(run: CallRun, context: CallContext) -> None:
     turn = _turn(run, context)
     try:
         result = await context.steps.run("tool", run.block.id, lambda: tool.run(arguments, turn), replay_of(tool))
-    except Exception as err:
-        settle(run, context, f"Error: {_reason(err)}", is_error=True)
-    except SystemExit:
-        settle(run, context, "Error: the tool tried to end the program", is_error=True)
-    except anyio.get_cancelled_exc_class():
-        if context.is_cancelled() or being_cancelled():
+        answer = answer_of(run.block.name, result)
+    except BaseException as err:
+        if not slipped(err):
             raise
-        settle(run, context, "Error: the tool awaited something that was cancelled", is_error=True)
+        settle(run, context, f"Error: {failure_of(run.block.name, err)}", is_error=True)
     else:
-        _settle_with(run, context, result)
-
-
-def _settle_with(run: CallRun, context: CallContext, result: Any) -> None:
-    if isinstance(result, str):
-        settle(run, context, result, is_error=False)
-    elif isinstance(result, ToolResult):
-        text = "".join(block.text for block in result.content if isinstance(block, TextBlock))
-        images = tuple(block for block in result.content if isinstance(block, ImageBlock))
-        kept = tuple(image for image in images if len(image.data) <= MAX_IMAGE_CHARACTERS)
-        if len(kept) < len(images):
-            text += f"\n[{len(images) - len(kept)} images left out: larger than {MAX_IMAGE_CHARACTERS // 2**20} MiB]"
-        settle(run, context, text, is_error=False, images=kept, display=_display(result))
-    else:
-        fault = f"the tool returned {type(result).__name__}, which is neither text nor a ToolResult"
-        settle(run, context, f"Error: {fault}", is_error=True)
-
-
-def _display(result: ToolResult) -> dict[str, Any] | None:
-    """What surfaces are shown: only what is JSON, and not too much of it."""
-    if result.display is None:
-        return None
-    try:
-        display = dict(result.display)
-        size = len(json.dumps(display, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as err:
-        _log.warning("a tool's display is left out, since it is no JSON: %s", err)
-        return None
-    return display if size <= MAX_DISPLAY_CHARACTERS else None
-
-
-def _reason(err: Exception) -> str:
-    err = unwrapped(err)
-    if isinstance(err, ToolError):
-        return str(err)
-    _log.debug("a tool failed", exc_info=err)
-    return cut_text(f"{type(err).__name__}: {err}", 4096)
+        settle(run, context, answer.text, is_error=False, images=answer.images, display=answer.display)

@@ -17,7 +17,7 @@ from openheim.agent.context import ContextFitter
 from openheim.agent.requests import TurnRequests
 from openheim.agent.results import result_limit_bytes
 from openheim.agent.window import ContextSettings
-from openheim.errors import OpenheimError, ProviderError, ServerError
+from openheim.errors import OpenheimError, ProviderError, ServerError, StorageError
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from openheim.retry import RetryPolicy
@@ -40,6 +40,9 @@ _log = logging.getLogger(__name__)
 #: What one reply may take in memory, and what is counted for each of its deltas beside its text.
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 DELTA_BYTES = 64
+
+#: Tool calls of one reply: each is announced, run and stored, so that many more would be no answer but a flood.
+MAX_REPLY_CALLS = 1000
 
 
 @dataclass(slots=True, frozen=True)
@@ -81,6 +84,11 @@ class TurnHistory(Protocol):
     messages: list[Message]
     turn: int
 
+    @property
+    def unwritten(self) -> int:
+        """Messages that are not on disk, since that failed so far."""
+        ...
+
     def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message: ...
 
     def store_record(self, record: Mapping[str, Any]) -> None:
@@ -99,7 +107,7 @@ class TurnOutcome:
     """How a turn ended.
 
     Args:
-        stop_reason: None when ``error`` ended it.
+        stop_reason: None when ``error`` ended it; beside an error that says that the turn was not saved, how it ended.
         text: text of the last reply.
         iterations: model calls made.
         usage: summed over the turn.
@@ -166,8 +174,8 @@ class TurnLoop:
         try:
             with self._scope:
                 outcome.stop_reason = await self._iterate()
-        except anyio.get_cancelled_exc_class():
-            # The caller itself is being cancelled.
+        except (anyio.get_cancelled_exc_class(), KeyboardInterrupt):
+            # The caller itself is being cancelled, or the whole program.
             self.cancelled = True
             self._settle_cancelled()
             raise
@@ -181,6 +189,8 @@ class TurnLoop:
             self._settle_cancelled()
         if self.cancelled and outcome.error is None and outcome.stop_reason in (None, "max_turn_requests"):
             outcome.stop_reason = "cancelled"
+        if self.history.unwritten and outcome.error is None:
+            outcome.error = _not_saved(self.history.unwritten)
         return outcome
 
     async def _iterate(self) -> StopReason:
@@ -217,12 +227,17 @@ class TurnLoop:
         self.pieces = pieces = []
         publish = self.publish
         room = MAX_REPLY_BYTES
+        calls: set[int] = set()
         call_scope = anyio.CancelScope()
 
         def emit(delta: Delta) -> None:
             nonlocal room
-            room -= DELTA_BYTES + len(delta.arguments if isinstance(delta, ToolCallDelta) else delta.text)
-            if room < 0:
+            if isinstance(delta, ToolCallDelta):
+                room -= DELTA_BYTES + len(delta.arguments)
+                calls.add(delta.index)
+            else:
+                room -= DELTA_BYTES + len(delta.text)
+            if room < 0 or len(calls) > MAX_REPLY_CALLS:
                 call_scope.cancel()
                 return
             pieces.append(delta)
@@ -231,6 +246,12 @@ class TurnLoop:
         reply: ModelReply | None = None
         with call_scope:
             reply = await self._requests.call(iteration, emit, lambda: bool(pieces))
+        if len(calls) > MAX_REPLY_CALLS or (reply is not None and _count_calls(reply) > MAX_REPLY_CALLS):
+            raise ServerError(
+                f"the model asked for more than {MAX_REPLY_CALLS} tool calls in one reply",
+                hint="ask for less at a time",
+                retryable=False,
+            )
         if reply is None or _size(reply) > MAX_REPLY_BYTES:
             raise ServerError(
                 f"the model's reply is longer than {MAX_REPLY_BYTES // 2**20} MiB",
@@ -322,6 +343,13 @@ class TurnLoop:
         self._store_partial((), "cancelled")
 
 
+def _not_saved(messages: int) -> StorageError:
+    return StorageError(
+        f"{messages} {'message' if messages == 1 else 'messages'} of this turn could not be saved",
+        hint="what the session went on with is lost when this program ends; check free space and permissions",
+    )
+
+
 def _joined(pieces: Sequence[Delta]) -> list[TextBlock | ThinkingBlock]:
     """Text and thinking of the deltas, neighbours of one kind joined."""
     blocks: list[TextBlock | ThinkingBlock] = []
@@ -342,6 +370,10 @@ def _joined(pieces: Sequence[Delta]) -> list[TextBlock | ThinkingBlock]:
             texts.append(piece.text)
     close()
     return blocks
+
+
+def _count_calls(reply: ModelReply) -> int:
+    return sum(isinstance(block, ToolUseBlock) for block in reply.content)
 
 
 def _size(reply: ModelReply) -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-import anyio
-
-from openheim.agent.cancellation import being_cancelled
-from openheim.errors import OpenheimError, ServerError, unwrapped
+from openheim.agent.cancellation import slip_in_words, slipped
+from openheim.agent.replies import reply_problem, with_usable_details
+from openheim.errors import OpenheimError, ProviderError, ServerError, unwrapped
 from openheim.events import RetryScheduled
 from openheim.retry import with_retries
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openheim.agent.loop import LoopSettings
-    from openheim.errors import ProviderError
     from openheim.events import Event
     from openheim.messages import Usage
     from openheim.providers import EmitDelta, ModelReply, ModelRequest
@@ -65,26 +63,27 @@ async def call_model(
 
 async def _generate(settings: LoopSettings, request: ModelRequest, emit: EmitDelta) -> ModelReply:
     try:
-        return await settings.provider.generate(request, emit)
-    except OpenheimError:
-        raise
-    except anyio.get_cancelled_exc_class() as err:
-        if being_cancelled():
+        reply = await settings.provider.generate(request, emit)
+    except BaseException as err:
+        if not slipped(err):
             raise
-        raise _fault(settings, "it awaited something that was cancelled") from err
-    except SystemExit as err:
-        raise _fault(settings, "it tried to end the program") from err
-    except Exception as err:
-        inner = unwrapped(err)
+        inner = unwrapped(err) if isinstance(err, Exception) else err
+        if isinstance(inner, ProviderError):
+            with_usable_details(inner)
+        if inner is err and isinstance(inner, OpenheimError):
+            raise
         if isinstance(inner, OpenheimError):
             raise inner from err
         _log.debug("the provider failed", exc_info=err)
-        raise _fault(settings, f"{type(inner).__name__}: {inner}") from err
+        raise _fault(settings, slip_in_words(inner)) from err
+    if problem := reply_problem(reply):
+        raise _fault(settings, f"failed: {problem}")
+    return reply
 
 
 def _fault(settings: LoopSettings, what: str) -> ServerError:
     return ServerError(
-        f"provider {settings.provider_name!r} failed: {what}",
+        f"provider {settings.provider_name!r} {what}",
         hint="this is a fault in its plugin; --debug --log-level debug shows where",
         retryable=False,
     )

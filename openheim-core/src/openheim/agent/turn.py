@@ -131,4 +131,4 @@ class CallTurn:
         self._publish(ToolUpdate(self._call_id, progress=str(text)))
 
     async def ask(self, question: str) -> bool:
-        return await self._ask(question)
+        return await self._ask(str(question))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from openheim.cli.failures import exit_code_of
-from openheim.errors import OpenheimError, unwrapped
+from openheim.errors import OpenheimError, described, unwrapped
 from openheim.messages import Usage
 
 if TYPE_CHECKING:
@@ -35,8 +35,13 @@ class RunResult:
 
     @property
     def has_reply(self) -> bool:
-        """Whether ``text`` is the model's answer, and not just what it said on its way to a failure."""
-        return self.status not in ("failed", "cancelled")
+        """Whether ``text`` is the model's answer, and not just what it said on its way to a failure.
+
+        An answer that could not be saved is one, and its only copy.
+        """
+        if self.status == "failed":
+            return self.record["stop_reason"] not in (None, "cancelled")
+        return self.status != "cancelled"
 
 
 def run_result(session: Session, outcome: TurnOutcome, *, signal: int | None, timed_out: bool) -> RunResult:
@@ -85,9 +90,7 @@ def failed_result(err: Exception, session: Session | None = None) -> RunResult:
     """The result of a run that failed before its turn began, or in a way that no turn should."""
     err = unwrapped(err)
     if not isinstance(err, OpenheimError):
-        err = OpenheimError(
-            f"{type(err).__name__}: {err}", hint="this is a fault in openheim or a plugin; --debug shows where"
-        )
+        err = OpenheimError(described(err), hint="this is a fault in openheim or a plugin; --debug shows where")
     record: dict[str, Any] = {
         "session_id": session.id if session is not None else None,
         "status": "failed",

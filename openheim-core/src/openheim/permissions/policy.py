@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Literal
 
-import anyio
-
-from openheim.agent.cancellation import being_cancelled
+from openheim.agent.cancellation import slipped
+from openheim.errors import described
 from openheim.gates import Decision
 from openheim.tools import PATH_KINDS, WRITING_KINDS
 
@@ -75,10 +74,10 @@ class PermissionPolicy:
     async def _gate_decision(self, call: ToolCall, session: GateSession) -> Decision:
         try:
             decision = await self.gate.decide(call, session)
-        except (Exception, SystemExit, anyio.get_cancelled_exc_class()) as err:
-            if not isinstance(err, Exception | SystemExit) and being_cancelled():
+        except BaseException as err:
+            if not slipped(err):
                 raise
-            _log.warning("the permission gate failed and so denies: %s: %s", type(err).__name__, err)
+            _log.warning("the permission gate failed and so denies: %s", described(err))
             return Decision("deny", "the permission gate failed")
         outcomes: tuple[Literal["allow", "deny", "ask"], ...] = ("allow", "deny", "ask")
         if not isinstance(decision, Decision) or decision.outcome not in outcomes:

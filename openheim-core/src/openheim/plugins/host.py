@@ -168,7 +168,7 @@ class PluginHost:
             ConfigError: a key is unknown, missing or wrong.
             PluginError: as :meth:`load`.
         """
-        return check_settings(self.settings_model(kind, name), table, where=where)
+        return self._settings(self.load(kind, name), table, where)
 
     def create_provider(self, kind: str, settings: ProviderSettings, http: HttpClient) -> Provider:
         """Creates the provider of one entry of ``[providers]``.
@@ -274,7 +274,11 @@ class PluginHost:
                     if not isinstance(offered, Mapping):
                         what = f"it returned {type(offered).__name__} instead of a mapping"
                         raise self._hook_failed(loaded, "openheim_commands", what)
-                    for name, command in offered.items():
+                    try:
+                        commands = dict(offered)
+                    except (Exception, SystemExit) as err:  # a stranger's mapping may raise anything
+                        raise self._hook_failed(loaded, "openheim_commands", err) from err
+                    for name, command in commands.items():
                         if found.setdefault(name, command) is not command:
                             self._report_once(f"command {name!r} of {loaded.candidate.origin} is left out: it is taken")
             except OpenheimError as err:
@@ -331,7 +335,7 @@ class PluginHost:
 
     def _toolset(self, name: str, context: ToolsContext, table: Mapping[str, Any]) -> list[OfferedTool]:
         loaded = self.load("tools", name)
-        settings = check_settings(loaded.settings_model, table, where=f"[tools.{name}]")
+        settings = self._settings(loaded, table, f"[tools.{name}]")
         returned = self._call(loaded, "openheim_tools", {"settings": settings, "context": context}, _no_list)
         # Schemas may be made only when they are looked at.
         with supervised(f"Plugin {loaded.candidate.label} ({loaded.candidate.origin}) is describing its tools"):
@@ -339,6 +343,18 @@ class PluginHost:
         for fault in faults:
             self._set_aside(self._hook_failed(loaded, "openheim_tools", fault))
         return [OfferedTool(tool, tool.name, name, loaded.distribution) for tool in tools]
+
+    def _settings(self, loaded: LoadedPlugin, table: Mapping[str, Any], where: str) -> Any:
+        model = loaded.settings_model
+        try:
+            return check_settings(model, table, where=where)
+        except OpenheimError:
+            raise
+        except (Exception, SystemExit) as err:  # what a validator raises, beside what pydantic expects of it
+            candidate = loaded.candidate
+            # Neither its words nor the error itself: they may quote a secret.
+            what = f"its settings model raised {type(err).__name__}"
+            raise problems.load_failed(candidate.label, candidate.origin, what, doing=f"check {where}") from None
 
     def _create(self, kind: str, name: str, hook: str, arguments: dict[str, Any], *, members: Sequence[str]) -> Any:
         def problem_of(created: Any) -> str:

@@ -11,6 +11,7 @@ from openheim.errors import (
     PluginIncompatibleError,
     PluginLoadError,
     PluginNotFoundError,
+    said,
 )
 from openheim.plugins.first_party import distribution_of
 
@@ -93,7 +94,7 @@ def describe(err: BaseException) -> str:
     """Type and message of an exception, as one line of bounded length."""
     if isinstance(err, ModuleNotFoundError) and err.name:
         return f"{type(err).__name__}: {err.name}"
-    text = " ".join(str(err).split())
+    text = " ".join(said(err).split())
     if len(text) > _LONGEST_DESCRIPTION:
         text = text[:_LONGEST_DESCRIPTION] + "…"
     return f"{type(err).__name__}: {text}" if text else type(err).__name__

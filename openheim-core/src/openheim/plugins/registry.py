@@ -113,7 +113,8 @@ class Registry:
             self._manager.register(registered, name=candidate.label)
         except Refused as err:
             raise problems.load_failed(candidate.label, candidate.origin, str(err)) from None
-        except Exception as err:  # what pluggy finds beyond our checks; a stranger's object may raise when looked at
+        except (Exception, SystemExit) as err:
+            # What pluggy finds beyond our checks; and a stranger's object may raise when it is looked at.
             if self._manager.has_plugin(candidate.label):
                 self._manager.unregister(name=candidate.label)
             raise problems.load_failed(candidate.label, candidate.origin, err) from err

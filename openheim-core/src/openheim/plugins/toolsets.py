@@ -47,7 +47,7 @@ def checked_tools(returned: Sequence[Any]) -> tuple[list[Tool], list[str]]:
             continue
         try:
             candidates = list(offered)
-        except Exception as err:  # a generator goes on running here
+        except (Exception, SystemExit) as err:  # a generator goes on running here
             problems.append(describe(err))
             continue
         for candidate in candidates:
@@ -89,7 +89,7 @@ def tool_problem(candidate: Any) -> str:
                 return f"{what}: {member} is {value!r:.80}, not one of {', '.join(map(str, allowed))}"
     except AttributeError as err:
         return f"{what} is no tool: {err}"
-    except Exception as err:  # a property of a stranger's object may raise anything
+    except (Exception, SystemExit) as err:  # a property of a stranger's object may raise anything
         return f"{what} is no tool: {describe(err)}"
     return ""
 
@@ -102,7 +102,7 @@ def _schema_problem(parameters: Any) -> str:
         return 'are no JSON Schema of an object: they need "type": "object"'
     try:
         wire_bytes(dict(parameters))
-    except (ValueError, TypeError, RecursionError) as err:
+    except (Exception, SystemExit) as err:  # a stranger's mapping may raise anything
         return f"cannot be sent as JSON: {describe(err)}"
     properties = parameters.get("properties", {})
     if not isinstance(properties, dict) or not all(isinstance(name, str) for name in properties):

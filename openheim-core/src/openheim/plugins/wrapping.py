@@ -7,6 +7,7 @@ it wraps. Here the two are told apart: a wrapper that fails is named, and the ca
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -76,7 +77,7 @@ def call_wrapped(
         return outcome.get()
     finally:
         for _wrapper, generator in reversed(started):
-            generator.close()
+            _close(generator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def _replaced(
     except BaseException as err:  # Ctrl+C, while the wrapper ran or before
         return _Outcome(error=err)
     if ended is None:
-        generator.close()
+        _close(generator)
         problem = "it yields more than once"
     elif error is None and ended.value is outcome.value:
         return outcome
@@ -138,8 +139,14 @@ def _step(wrapper: Wrapper, advance: Callable[[], object]) -> _Outcome | None:
     return None
 
 
+def _close(generator: _Started) -> None:
+    # Its outcome is settled already, so that what it does about its end changes nothing.
+    with suppress(Exception, SystemExit):
+        generator.close()
+
+
 def _problem(problem_of: ProblemOf, value: Any) -> str:
     try:
         return problem_of(value)
-    except Exception as err:  # a stranger's object may raise when it is looked at
+    except (Exception, SystemExit) as err:  # a stranger's object may raise when it is looked at
         return f"what it returned cannot be looked at: {type(err).__name__}"

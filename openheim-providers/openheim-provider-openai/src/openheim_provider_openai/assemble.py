@@ -20,6 +20,7 @@ from openheim import (
     Usage,
     classify_error_payload,
 )
+from openheim.jsontext import TextPieces
 from openheim_provider_openai.tool_calls import ToolCall, ToolCalls, tool_use_blocks
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ("ChatAssembler",)
 
 _log = logging.getLogger(__name__)
+
+#: A larger count is no count of tokens.
+_MAX_COUNT = 2**53
 
 _FINISHES: dict[str, Finish] = {
     "stop": "end_turn",
@@ -48,11 +52,12 @@ _FINISHES: dict[str, Finish] = {
 class _Prose:
     """A block of text or thinking that is being written."""
 
-    __slots__ = ("is_thinking", "pieces")
+    __slots__ = ("is_thinking", "pieces", "text")
 
     def __init__(self, is_thinking: bool) -> None:
         self.is_thinking = is_thinking
         self.pieces: list[str] = []
+        self.text = TextPieces()
 
 
 class ChatAssembler:
@@ -151,11 +156,22 @@ class ChatAssembler:
     def _write(self, text: str, *, thinking: bool) -> None:
         prose = self._prose
         if prose is None or prose.is_thinking is not thinking:
+            self._end_prose()
             prose = self._prose = _Prose(thinking)
             self._parts.append(prose)
-        prose.pieces.append(text)
         self.pieces += 1
+        if "\ud800" <= text[-1] <= "\udbff" or prose.text.held:  # Asked here, for it is hardly ever so.
+            text = prose.text.add(text)
+            if not text:
+                return
+        prose.pieces.append(text)
         self._emit(ThinkingDelta(text) if thinking else TextDelta(text))
+
+    def _end_prose(self) -> None:
+        prose, self._prose = self._prose, None
+        if prose is not None and (rest := prose.text.end()):
+            prose.pieces.append(rest)
+            self._emit(ThinkingDelta(rest) if prose.is_thinking else TextDelta(rest))
 
     def _take_parts(self, parts: list[dict[str, Any]]) -> None:
         """Content as a list of typed parts, which Mistral's reasoning models send."""
@@ -173,14 +189,14 @@ class ChatAssembler:
         call, arguments, is_new = self._calls.add(entry, place)
         if is_new:
             self._parts.append(call)
-            self._prose = None
+            self._end_prose()
         if is_new or arguments:
             self.pieces += 1
             self._emit(ToolCallDelta(call.position, call.name, arguments))
 
     def _count(self, usage: dict[str, Any]) -> None:
         def count(value: Any) -> int:
-            return value if isinstance(value, int) and value > 0 else 0
+            return value if type(value) is int and 0 < value < _MAX_COUNT else 0
 
         details = usage.get("prompt_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else None
@@ -215,6 +231,7 @@ class ChatAssembler:
             MalformedToolCallError: it asks for a tool without saying which.
             ProviderError: the service says that it failed, without saying why.
         """
+        self._end_prose()
         if self._finish is None and not self._parts and (self.done or not self._started):
             raise EmptyResponseError("the service ended its answer without saying anything")
         if not self.is_complete:
@@ -246,5 +263,5 @@ class ChatAssembler:
 
 
 def _prose_block(prose: _Prose) -> Block:
-    text = "".join(prose.pieces)
+    text = "".join(prose.pieces) + prose.text.held
     return ThinkingBlock(text) if prose.is_thinking else TextBlock(text)

@@ -11,8 +11,8 @@ import json
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from openheim import ToolUseBlock
-from openheim.jsontext import is_object
+from openheim import ServerError, ToolUseBlock
+from openheim.jsontext import TextPieces, is_object
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,11 +22,17 @@ __all__ = ("ToolCall", "ToolCalls", "tool_use_blocks")
 #: Longer arguments are taken for unfinished when a piece repeats the name of its call: asking would cost too much.
 _CHECKED_CHARACTERS = 64 * 1024
 
+#: More calls than that are no reply but a flood.
+MAX_CALLS = 1000
+
+#: Stands for every index in the places of calls.
+_ANY = "any"
+
 
 class ToolCall:
     """One call, as far as it has come. ``position`` counts the calls of the reply from 0."""
 
-    __slots__ = ("_pieces", "_size", "id", "index", "name", "position")
+    __slots__ = ("_pieces", "_size", "_text", "id", "index", "name", "position")
 
     def __init__(self, position: int, index: int | None) -> None:
         self.position = position
@@ -35,19 +41,24 @@ class ToolCall:
         self.name = ""
         self._pieces: list[str] = []
         self._size = 0
+        self._text = TextPieces()
 
-    def add(self, call_id: str, name: str, arguments: str) -> None:
+    def add(self, call_id: str, name: str, arguments: str) -> str:
+        """Takes a piece, and returns what it adds to the arguments: no half of a character."""
         self.id = self.id or call_id
         if name and name != self.name and not self._pieces:
             # A name may come in pieces too, or again with more of it each time.
             self.name = name if name.startswith(self.name) else self.name + name
+        if arguments and ("\ud800" <= arguments[-1] <= "\udbff" or self._text.held):  # It is hardly ever so.
+            arguments = self._text.add(arguments)
         if arguments:
             self._pieces.append(arguments)
             self._size += len(arguments)
+        return arguments
 
     @property
     def arguments(self) -> str:
-        return "".join(self._pieces)
+        return "".join(self._pieces) + self._text.held
 
     @property
     def has_arguments(self) -> bool:
@@ -68,6 +79,8 @@ class ToolCalls:
 
     def __init__(self) -> None:
         self._calls: list[ToolCall] = []
+        #: The latest call of each index and id, ``_ANY`` standing for all indices and ``""`` for all ids.
+        self._latest_at: dict[tuple[int | str | None, str], ToolCall] = {}
 
     def add(self, entry: dict[str, Any], place: int) -> tuple[ToolCall, str, bool]:
         """Takes one entry of a ``tool_calls`` list.
@@ -76,7 +89,10 @@ class ToolCalls:
             place: its place in the list.
 
         Returns:
-            The call that it belongs to, the piece of arguments that it brought, and whether it began the call.
+            The call that it belongs to, what it adds to the arguments, and whether it began the call.
+
+        Raises:
+            ServerError: there are too many calls.
         """
         function = entry.get("function")
         function = function if isinstance(function, dict) else entry
@@ -91,9 +107,18 @@ class ToolCalls:
         call = self._call_of(index, call_id, name, arguments, place)
         is_new = call is None
         if call is None:
+            if len(self._calls) >= MAX_CALLS:
+                raise ServerError(
+                    f"the model asked for more than {MAX_CALLS} tool calls in one reply",
+                    hint="ask for less at a time",
+                    retryable=False,
+                )
             call = ToolCall(len(self._calls), index)
             self._calls.append(call)
-        call.add(call_id, name, arguments)
+        had_id = bool(call.id)
+        arguments = call.add(call_id, name, arguments)
+        if is_new or (call.id and not had_id):
+            self._register(call)
         return call, arguments, is_new
 
     def _call_of(self, index: int | None, call_id: str, name: str, arguments: str, place: int) -> ToolCall | None:
@@ -122,10 +147,20 @@ class ToolCalls:
         return index is None and (place > 0 or not name.startswith(call.name))
 
     def _latest(self, *, index: int | None, call_id: str = "") -> ToolCall | None:
-        for call in reversed(self._calls):
-            if (index is None or call.index is None or call.index == index) and (not call_id or call.id == call_id):
-                return call
-        return None
+        """The call that began last of those with this id and index; a call without an index has every index."""
+        if index is None:
+            return self._latest_at.get((_ANY, call_id))
+        found = self._latest_at.get((index, call_id))
+        without_index = self._latest_at.get((None, call_id))
+        if found is None or without_index is None:
+            return found or without_index
+        return max(found, without_index, key=lambda call: call.position)
+
+    def _register(self, call: ToolCall) -> None:
+        for place in ((call.index, ""), (call.index, call.id), (_ANY, call.id)):
+            # An id may come later than those of calls that began later.
+            if call.position >= self._latest_at.setdefault(place, call).position:
+                self._latest_at[place] = call
 
 
 def tool_use_blocks(calls: Sequence[ToolCall], *, cut: bool) -> list[ToolUseBlock]:

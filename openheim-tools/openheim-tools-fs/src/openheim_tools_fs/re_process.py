@@ -42,7 +42,7 @@ class ReProcess:
         self._closed = threading.Event()
         self._process = subprocess.Popen(
             # Isolated and without site: it needs the standard library only, and starts sooner.
-            [sys.executable, "-I", "-S", re_worker.__file__],
+            [sys.executable, "-I", "-S", re_worker.__file__, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
