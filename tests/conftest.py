@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PACKAGES = ("openheim", "openheim_provider_openai", "openheim_provider_demo", "openheim_tools_fs")
+PACKAGES = (
+    "openheim",
+    "openheim_provider_openai",
+    "openheim_provider_anthropic",
+    "openheim_provider_gemini",
+    "openheim_provider_demo",
+    "openheim_tools_fs",
+)
 PRIVATE = re.compile(r"^OPENHEIM_|_API_KEY$")
 
 

@@ -15,6 +15,7 @@ __all__ = (
     "BillingError",
     "Block",
     "BlockedError",
+    "CallPart",
     "Client",
     "ConfigError",
     "ConflictError",
@@ -26,10 +27,13 @@ __all__ = (
     "EmitDelta",
     "EmptyResponseError",
     "Event",
+    "EventAssembler",
     "FileChangedError",
     "FileVersion",
     "Files",
     "Finish",
+    "Fragment",
+    "Fragments",
     "FunctionTool",
     "Gate",
     "GateSession",
@@ -42,6 +46,7 @@ __all__ = (
     "MalformedToolCallError",
     "Message",
     "MessageAppended",
+    "MessageParts",
     "ModelInfo",
     "ModelNotFoundError",
     "ModelReply",
@@ -91,6 +96,7 @@ __all__ = (
     "ToolCallRequested",
     "ToolError",
     "ToolKind",
+    "ToolNames",
     "ToolResult",
     "ToolResultBlock",
     "ToolResultReady",
@@ -111,7 +117,11 @@ __all__ = (
     "classify_error",
     "classify_error_payload",
     "hookimpl",
+    "read_reply",
+    "token_count",
     "tool",
+    "wire_call_id",
+    "wire_tool_name",
 )
 
 #: Where each name is imported from when it is first used.
@@ -120,6 +130,7 @@ _HOME = {
     "BillingError": "errors",
     "Block": "messages",
     "BlockedError": "errors",
+    "CallPart": "receiving",
     "Client": "client",
     "ConfigError": "errors",
     "ConflictError": "errors",
@@ -131,10 +142,13 @@ _HOME = {
     "EmitDelta": "providers",
     "EmptyResponseError": "errors",
     "Event": "events",
+    "EventAssembler": "receiving",
     "FileChangedError": "files",
     "FileVersion": "files",
     "Files": "files",
     "Finish": "messages",
+    "Fragment": "fragments",
+    "Fragments": "fragments",
     "FunctionTool": "tools",
     "Gate": "gates",
     "GateSession": "gates",
@@ -147,6 +161,7 @@ _HOME = {
     "MalformedToolCallError": "errors",
     "Message": "messages",
     "MessageAppended": "events",
+    "MessageParts": "fragments",
     "ModelInfo": "providers",
     "ModelNotFoundError": "errors",
     "ModelReply": "providers",
@@ -196,6 +211,7 @@ _HOME = {
     "ToolCallRequested": "events",
     "ToolError": "errors",
     "ToolKind": "tools",
+    "ToolNames": "wirenames",
     "ToolResult": "tools",
     "ToolResultBlock": "messages",
     "ToolResultReady": "events",
@@ -215,7 +231,11 @@ _HOME = {
     "classify_error": "provider_errors",
     "classify_error_payload": "provider_errors",
     "hookimpl": "plugins.hookspecs",
+    "read_reply": "receiving",
+    "token_count": "receiving",
     "tool": "tools",
+    "wire_call_id": "wirenames",
+    "wire_tool_name": "wirenames",
 }
 
 #: Names that are too short where they stand alone.
@@ -280,6 +300,7 @@ if TYPE_CHECKING:
         WatcherDropped,
     )
     from openheim.files import FileChangedError, Files, FileVersion
+    from openheim.fragments import Fragment, Fragments, MessageParts
     from openheim.gates import Decision, Gate, GateSession, ToolCall
     from openheim.http import HttpClient, HttpResponse
     from openheim.messages import (
@@ -301,10 +322,12 @@ if TYPE_CHECKING:
     from openheim.provider_errors import classify as classify_error
     from openheim.provider_errors import classify_payload as classify_error_payload
     from openheim.providers import EmitDelta, ModelInfo, ModelReply, ModelRequest, Provider, ProviderSettings, ToolSpec
+    from openheim.receiving import CallPart, EventAssembler, read_reply, token_count
     from openheim.runtime import Runtime, Session
     from openheim.sse import SSEDecoder, SSEEvent
     from openheim.tools import FunctionTool, Replay, Tool, ToolKind, ToolResult, ToolsContext, Turn, tool
     from openheim.transports import Transport
+    from openheim.wirenames import ToolNames, wire_call_id, wire_tool_name
 
 
 def __getattr__(name: str) -> Any:

@@ -127,6 +127,8 @@ class ModelRequest:
         thinking: see :class:`ProviderSettings`.
         cache: kept for the session and this provider; a place for bytes already made from messages. Using it is
             optional.
+        response_schema: a JSON Schema that the text of the reply has to match, or None.
+        session_id: the session that asks, or ``""``: for services that route requests of one session to one cache.
     """
 
     model: str
@@ -136,6 +138,8 @@ class ModelRequest:
     max_tokens: int | None = None
     thinking: str | int | None = None
     cache: dict[str, Any] = field(default_factory=dict)
+    response_schema: Mapping[str, Any] | None = None
+    session_id: str = ""
 
 
 @dataclass(slots=True, frozen=True)

@@ -6,18 +6,13 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 from openheim import (
     ConfigError,
     ModelInfo,
-    ProviderConnectionError,
     ProviderError,
-    ProviderTimeoutError,
-    ServerError,
-    SSEDecoder,
     classify_error,
 )
+from openheim.receiving import read_reply
 from openheim_provider_openai.assemble import ChatAssembler
 from openheim_provider_openai.chat import chat_body
 from openheim_provider_openai.headers import credential_headers
@@ -100,11 +95,10 @@ class OpenAIProvider:
         async with self._http.stream(
             "POST", url, headers=self._headers, content=content, timeout_secs=timeout
         ) as response:
-            if response.status == 200:
-                return await self._read(response, emit)
+            if response.status != 400:
+                return await read_reply(response, ChatAssembler(emit, self._settings), self._classified)
             body = await response.read(_ERROR_BYTES)
-        refused = response.status == 400 and b"stream_options" in body
-        if refused and sent_stream_options and self._may_drop_stream_options:
+        if b"stream_options" in body and sent_stream_options and self._may_drop_stream_options:
             # The one refusal that is worth a second request, since it costs nothing and leaves only usage unknown.
             _log.debug("the server takes no stream_options; it is asked without them from now on")
             self._stream_options = False
@@ -146,68 +140,6 @@ class OpenAIProvider:
         if request.thinking in _EFFORTS:
             parameters["reasoning_effort"] = request.thinking
         return parameters | self._extra_body
-
-    async def _read(self, response: HttpResponse, emit: EmitDelta) -> ModelReply:
-        assembler = ChatAssembler(emit, self._settings)
-        try:
-            content_type = response.headers.get("content-type", "")
-            if "json" in content_type or "html" in content_type:
-                await self._read_document(response, assembler)
-            else:
-                await self._read_stream(response, assembler)
-            return assembler.reply()
-        except ProviderError as err:
-            if assembler.is_complete and isinstance(err, ProviderConnectionError | ProviderTimeoutError):
-                _log.debug("the connection failed after the end of the answer: %s", err)
-                return assembler.reply()
-            err.partial = assembler.partial()
-            err.usage = assembler.usage
-            raise
-
-    async def _read_stream(self, response: HttpResponse, assembler: ChatAssembler) -> None:
-        decoder = SSEDecoder()
-        feed = assembler.feed
-        start = b""
-        ended_after = -1
-        with anyio.CancelScope() as waiting:
-            async for chunk in response.chunks():
-                for event in decoder.feed(chunk):
-                    feed(event)
-                if assembler.is_complete:
-                    if assembler.done:
-                        break
-                    # Nothing but the usage and the end marker is missing. Some servers send neither and keep the
-                    # connection open; others name a reason for the end with every piece and go on.
-                    if assembler.pieces != ended_after:
-                        ended_after = assembler.pieces
-                        waiting.deadline = anyio.current_time() + _LAST_SECS
-                elif not assembler.is_started and len(start) < _ERROR_BYTES:
-                    start += chunk
-        if assembler.done:
-            await response.drain()
-            return
-        for event in decoder.flush():
-            feed(event)
-        if not assembler.is_started and start.lstrip().startswith((b"{", b"<")):
-            raise self._classified(response, start)
-
-    async def _read_document(self, response: HttpResponse, assembler: ChatAssembler) -> None:
-        """Reads an answer that does not call itself a stream: an error, a page, or a reply in one piece."""
-        body = await response.read(_DOCUMENT_BYTES)
-        if response.truncated:
-            raise ServerError(f"the service answered with more than {_DOCUMENT_BYTES} bytes", retryable=False)
-        try:
-            payload = json.loads(body)
-        except (ValueError, RecursionError):
-            payload = None
-        if isinstance(payload, dict) and payload.get("choices"):
-            assembler.feed_payload(payload, "")
-        elif body.lstrip().startswith((b"data:", b"event:", b":")):
-            decoder = SSEDecoder()
-            for event in [*decoder.feed(body), *decoder.flush()]:
-                assembler.feed(event)
-        else:
-            raise self._classified(response, body)
 
     def _classified(self, response: HttpResponse, body: bytes) -> ProviderError:
         return classify_error(

@@ -8,68 +8,43 @@ they hardly do is begin a call without a new id or a name, and that is what this
 from __future__ import annotations
 
 import json
-import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from openheim import ServerError, ToolUseBlock
-from openheim.jsontext import TextPieces, is_object
+from openheim.jsontext import is_object
+from openheim.receiving import CallPart
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ("ToolCall", "ToolCalls", "tool_use_blocks")
+__all__ = ("ToolCall", "ToolCalls")
 
 #: Longer arguments are taken for unfinished when a piece repeats the name of its call: asking would cost too much.
 _CHECKED_CHARACTERS = 64 * 1024
-
-#: More calls than that are no reply but a flood.
-MAX_CALLS = 1000
 
 #: Stands for every index in the places of calls.
 _ANY = "any"
 
 
-class ToolCall:
-    """One call, as far as it has come. ``position`` counts the calls of the reply from 0."""
+class ToolCall(CallPart):
+    """One call, as far as it has come."""
 
-    __slots__ = ("_pieces", "_size", "_text", "id", "index", "name", "position")
+    __slots__ = ("index",)
 
     def __init__(self, position: int, index: int | None) -> None:
-        self.position = position
+        super().__init__(position)
         self.index = index
-        self.id = ""
-        self.name = ""
-        self._pieces: list[str] = []
-        self._size = 0
-        self._text = TextPieces()
 
     def add(self, call_id: str, name: str, arguments: str) -> str:
-        """Takes a piece, and returns what it adds to the arguments: no half of a character."""
+        """Takes a piece, and returns what it adds to the arguments."""
         self.id = self.id or call_id
-        if name and name != self.name and not self._pieces:
+        if name and name != self.name and not self.size:
             # A name may come in pieces too, or again with more of it each time.
             self.name = name if name.startswith(self.name) else self.name + name
-        if arguments and ("\ud800" <= arguments[-1] <= "\udbff" or self._text.held):  # It is hardly ever so.
-            arguments = self._text.add(arguments)
-        if arguments:
-            self._pieces.append(arguments)
-            self._size += len(arguments)
-        return arguments
-
-    @property
-    def arguments(self) -> str:
-        return "".join(self._pieces) + self._text.held
-
-    @property
-    def has_arguments(self) -> bool:
-        return bool(self._pieces)
+        return self.add_arguments(arguments)
 
     @property
     def is_complete(self) -> bool:
         """Whether the arguments are an object already."""
         return (
-            0 < self._size <= _CHECKED_CHARACTERS
-            and self._pieces[-1].rstrip().endswith("}")
+            0 < self.size <= _CHECKED_CHARACTERS
+            and self.last_piece.rstrip().endswith("}")
             and is_object(self.arguments)
         )
 
@@ -90,9 +65,6 @@ class ToolCalls:
 
         Returns:
             The call that it belongs to, what it adds to the arguments, and whether it began the call.
-
-        Raises:
-            ServerError: there are too many calls.
         """
         function = entry.get("function")
         function = function if isinstance(function, dict) else entry
@@ -107,12 +79,6 @@ class ToolCalls:
         call = self._call_of(index, call_id, name, arguments, place)
         is_new = call is None
         if call is None:
-            if len(self._calls) >= MAX_CALLS:
-                raise ServerError(
-                    f"the model asked for more than {MAX_CALLS} tool calls in one reply",
-                    hint="ask for less at a time",
-                    retryable=False,
-                )
             call = ToolCall(len(self._calls), index)
             self._calls.append(call)
         had_id = bool(call.id)
@@ -142,7 +108,7 @@ class ToolCalls:
         """Whether a piece with a name, but no id, is another call than the one it seems to belong to."""
         if not call.name:
             return False
-        if call.has_arguments:
+        if call.size:
             return name != call.name or (bool(arguments) and call.is_complete)
         return index is None and (place > 0 or not name.startswith(call.name))
 
@@ -161,27 +127,6 @@ class ToolCalls:
             # An id may come later than those of calls that began later.
             if call.position >= self._latest_at.setdefault(place, call).position:
                 self._latest_at[place] = call
-
-
-def tool_use_blocks(calls: Sequence[ToolCall], *, cut: bool) -> list[ToolUseBlock]:
-    """The finished calls. An id that is missing, or used before in the reply, is replaced; no arguments are ``{}``.
-
-    Args:
-        cut: whether the reply ended at the output cap. Its last call may then have no arguments *yet*, so it is not
-            given any: blank ones tell whoever runs calls that this one is not complete.
-    """
-    blocks = []
-    seen = set()
-    for call in calls:
-        call_id = call.id.strip()
-        if not call_id or call_id in seen:
-            call_id = f"call_{secrets.token_hex(12)}"
-        seen.add(call_id)
-        arguments = call.arguments
-        if not arguments.strip():
-            arguments = "" if cut and call is calls[-1] else "{}"
-        blocks.append(ToolUseBlock(call_id, call.name, arguments))
-    return blocks
 
 
 def _text(value: Any) -> str:

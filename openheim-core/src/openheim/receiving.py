@@ -1,0 +1,442 @@
+"""Receives a model's reply: reads the answer to a request, and puts its pieces together.
+
+What all wires have in common. A wire adds an :class:`EventAssembler` that knows its events.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from openheim.errors import (
+    EmptyResponseError,
+    IncompleteStreamError,
+    MalformedToolCallError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    ServerError,
+)
+from openheim.events import TextDelta, ThinkingDelta, ToolCallDelta
+from openheim.jsontext import TextPieces
+from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock
+from openheim.provider_errors import classify_payload
+from openheim.providers import ModelReply
+from openheim.sse import SSEDecoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from openheim.http import HttpResponse
+    from openheim.messages import Block, Finish, Usage
+    from openheim.providers import EmitDelta, ProviderSettings
+    from openheim.sse import SSEEvent
+
+__all__ = ("CallPart", "EventAssembler", "ReplyParts", "read_reply", "token_count")
+
+_log = logging.getLogger(__name__)
+
+#: Bytes read of an answer that reports an error, and of one that is a document where a stream was asked for.
+_ERROR_BYTES = 64 * 1024
+_DOCUMENT_BYTES = 16 * 1024 * 1024
+
+#: How long an answer that is complete waits for its usage and its end marker.
+_LAST_SECS = 1.0
+
+#: More calls than that are no reply but a flood.
+MAX_CALLS = 1000
+
+#: A larger count is no count of tokens.
+_MAX_COUNT = 2**53
+
+
+class _Prose:
+    """A block of text or thinking that is being written."""
+
+    __slots__ = ("is_thinking", "pieces", "signature", "text")
+
+    def __init__(self, is_thinking: bool) -> None:
+        self.is_thinking = is_thinking
+        self.pieces: list[str] = []
+        self.signature: str | None = None
+        self.text = TextPieces()
+
+    def block(self) -> Block:
+        text = "".join(self.pieces) + self.text.held
+        return ThinkingBlock(text, self.signature) if self.is_thinking else TextBlock(text)
+
+
+class CallPart:
+    """A tool call, as far as it has come. ``position`` counts the calls of the reply from 0."""
+
+    __slots__ = ("_pieces", "_text", "id", "name", "position", "signature", "size")
+
+    def __init__(self, position: int = 0) -> None:
+        self.position = position
+        self.id = ""
+        self.name = ""
+        self.signature: str | None = None
+        #: Characters of arguments so far.
+        self.size = 0
+        self._pieces: list[str] = []
+        self._text = TextPieces()
+
+    def add_arguments(self, piece: str) -> str:
+        """Takes a piece of the arguments, and returns what it adds to them: no half of a character."""
+        if piece and ("\ud800" <= piece[-1] <= "\udbff" or self._text.held):  # It is hardly ever so.
+            piece = self._text.add(piece)
+        if piece:
+            self._pieces.append(piece)
+            self.size += len(piece)
+        return piece
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self._pieces) + self._text.held
+
+    @property
+    def last_piece(self) -> str:
+        """The latest piece of the arguments, or ``""``."""
+        return self._pieces[-1] if self._pieces else ""
+
+
+class ReplyParts:
+    """The parts of a reply in the order in which they began. Text, thinking and calls are passed on as they come.
+
+    Attributes:
+        pieces: how many pieces have come.
+    """
+
+    __slots__ = ("_calls", "_emit", "_parts", "_prose", "pieces")
+
+    def __init__(self, emit: EmitDelta) -> None:
+        self.pieces = 0
+        self._emit = emit
+        self._parts: list[_Prose | CallPart | Block] = []
+        self._prose: _Prose | None = None
+        self._calls: list[CallPart] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    @property
+    def calls(self) -> list[CallPart]:
+        """The calls so far; not to be changed."""
+        return self._calls
+
+    def write(self, text: str, *, thinking: bool = False) -> None:
+        """Takes a piece of text or thinking, which is not empty."""
+        prose = self._prose
+        if prose is None or prose.is_thinking is not thinking:
+            prose = self._begin(thinking)
+        self.pieces += 1
+        if "\ud800" <= text[-1] <= "\udbff" or prose.text.held:  # Asked here, for it is hardly ever so.
+            text = prose.text.add(text)
+            if not text:
+                return
+        prose.pieces.append(text)
+        self._emit(ThinkingDelta(text) if thinking else TextDelta(text))
+
+    def sign(self, signature: str) -> None:
+        """Takes a piece of the signature of the thinking that is being written, which may have no text."""
+        prose = self._prose
+        if prose is None or not prose.is_thinking:
+            prose = self._begin(True)
+        prose.signature = (prose.signature or "") + signature
+
+    def end_prose(self) -> None:
+        """Ends the text or thinking that is being written: what comes is another block."""
+        prose, self._prose = self._prose, None
+        if prose is not None and (rest := prose.text.end()):
+            prose.pieces.append(rest)
+            self._emit(ThinkingDelta(rest) if prose.is_thinking else TextDelta(rest))
+
+    def put(self, block: Block) -> None:
+        """Takes a block that comes in one piece and is not shown, such as redacted thinking."""
+        self.end_prose()
+        self._parts.append(block)
+
+    def begin_call(self, call: CallPart) -> None:
+        """Takes a new call, whose first piece :meth:`call_piece` then tells.
+
+        Raises:
+            ServerError: there are too many.
+        """
+        if len(self._calls) >= MAX_CALLS:
+            raise ServerError(
+                f"the model asked for more than {MAX_CALLS} tool calls in one reply",
+                hint="ask for less at a time",
+                retryable=False,
+            )
+        self.end_prose()
+        call.position = len(self._calls)
+        self._calls.append(call)
+        self._parts.append(call)
+
+    def call_piece(self, call: CallPart, arguments: str) -> None:
+        """Tells a piece of a call that was added to it: its beginning, or arguments."""
+        self.pieces += 1
+        self._emit(ToolCallDelta(call.position, call.name, arguments))
+
+    def content(self, *, cut: bool) -> tuple[Block, ...]:
+        """The blocks. A call without an id, or with one used before in the reply, gets one; no arguments are ``{}``.
+
+        Args:
+            cut: whether the reply ended at the output cap. Its last call may then have no arguments *yet*, so it is
+                not given any: blank ones tell whoever runs calls that this one is not complete.
+
+        Raises:
+            MalformedToolCallError: a call names no tool.
+        """
+        self.end_prose()
+        last = self._calls[-1] if self._calls else None
+        seen: set[str] = set()
+        blocks: list[Block] = []
+        for part in self._parts:
+            if isinstance(part, CallPart):
+                blocks.append(_tool_use(part, seen, unfinished=cut and part is last))
+            else:
+                blocks.append(part.block() if isinstance(part, _Prose) else part)
+        return tuple(blocks)
+
+    def partial(self) -> tuple[Block, ...]:
+        """Text and thinking that have arrived. Calls are left out: they may be cut, and none of them was run."""
+        return tuple(part.block() for part in self._parts if isinstance(part, _Prose))
+
+    def _begin(self, thinking: bool) -> _Prose:
+        self.end_prose()
+        prose = self._prose = _Prose(thinking)
+        self._parts.append(prose)
+        return prose
+
+
+def _tool_use(call: CallPart, seen: set[str], *, unfinished: bool) -> ToolUseBlock:
+    if not call.name:
+        raise MalformedToolCallError("the model asked for a tool without naming it")
+    call_id = call.id.strip()
+    if not call_id or call_id in seen:
+        call_id = f"call_{secrets.token_hex(12)}"
+    seen.add(call_id)
+    arguments = call.arguments
+    if not arguments.strip():
+        arguments = "" if unfinished else "{}"
+    return ToolUseBlock(call_id, call.name, arguments, call.signature)
+
+
+class EventAssembler:
+    """Puts a reply together from the events of a stream: the base of each wire's own.
+
+    A wire gives :meth:`take`, sets :attr:`finish` when the reason for the end has come and :attr:`done` when the end
+    marker has, and may override the rest.
+
+    Args:
+        emit: told each piece.
+        settings: the entry that was asked, for errors.
+
+    Attributes:
+        parts: what has come.
+        done: whether the end marker has come.
+        finish: how the reply ended, once that is known.
+        usage: what the service has counted so far.
+        model: the model that answers, as the service names it.
+        opaque: see :class:`~openheim.providers.ModelReply`.
+    """
+
+    def __init__(self, emit: EmitDelta, settings: ProviderSettings | None = None) -> None:
+        self.parts = ReplyParts(emit)
+        self.done = False
+        self.finish: Finish | None = None
+        self.usage: Usage | None = None
+        self.model: str | None = None
+        self.opaque: Mapping[str, Any] | None = None
+        self._settings = settings
+        self._started = False
+        self._skipped = False
+
+    # --- what a wire adds ---
+
+    def take(self, payload: dict[str, Any], event: str) -> None:
+        """Takes one decoded event. What is not of the expected shape may raise as a wrong key or type does.
+
+        Args:
+            event: the event's name, or ``""``.
+        """
+        raise NotImplementedError("each wire has its own")  # a wire without it cannot read anything
+
+    def take_document(self, payload: Any) -> bool:
+        """Takes a whole reply that came as one document, not as a stream. False if it is none."""
+        return False
+
+    def normal_finish(self) -> Finish:
+        """How the reply ended, in view of what came. Services say that calls ended it, and that they did not."""
+        finish = self.finish or "end_turn"
+        if finish in ("end_turn", "tool_use", "other"):
+            return "tool_use" if self.parts.calls else ("end_turn" if finish == "tool_use" else finish)
+        return finish
+
+    # --- what is asked of it ---
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing: the end marker or the reason for the end has come."""
+        return self.done or self.finish is not None
+
+    @property
+    def is_started(self) -> bool:
+        """Whether anything was understood."""
+        return self._started or self.done
+
+    def feed(self, event: SSEEvent) -> None:
+        """Takes one event.
+
+        Raises:
+            ProviderError: the event reports an error.
+        """
+        data = event.data
+        if data == "[DONE]":
+            self.done = True
+            return
+        try:
+            payload = json.loads(data)
+        except (ValueError, RecursionError):
+            self._unreadable(data)
+            return
+        if event.event == "error":
+            raise self.failure(payload, data)
+        try:
+            if payload.get("error"):
+                raise self.failure(payload, data)
+            self.take(payload, event.event)
+            self._started = True
+        except (AttributeError, KeyError, TypeError, IndexError):
+            self.skip("is not of the expected shape")
+
+    def failure(self, payload: Any, text: str = "") -> ProviderError:
+        """The error that a decoded event reports; ``text`` is what it was decoded from."""
+        return classify_payload(payload, body=text, settings=self._settings)
+
+    def skip(self, why: str) -> None:
+        """Notes that a part of the stream was left out."""
+        # What was sent may hold a key that a proxy repeats, and there may be any number of such parts.
+        if not self._skipped:
+            self._skipped = True
+            _log.warning("skipped a part of the stream, and skips all others like it: it %s", why)
+
+    def partial(self) -> tuple[Block, ...]:
+        """Text and thinking that have arrived."""
+        return self.parts.partial()
+
+    def reply(self) -> ModelReply:
+        """The whole reply, once the stream has ended.
+
+        Raises:
+            IncompleteStreamError: it ended before its end.
+            EmptyResponseError: there was nothing in it.
+            MalformedToolCallError: it asks for a tool without saying which.
+        """
+        self.parts.end_prose()
+        if self.finish is None and not self.parts and (self.done or not self._started):
+            raise EmptyResponseError("the service ended its answer without saying anything")
+        if not self.is_complete:
+            raise IncompleteStreamError("the answer broke off before its end")
+        finish = self.normal_finish()
+        return ModelReply(self.parts.content(cut=finish == "max_tokens"), finish, self.usage, self.model, self.opaque)
+
+    def _unreadable(self, data: str) -> None:
+        stripped = data.strip()
+        if stripped == "[DONE]":
+            self.done = True
+        elif stripped and not stripped.startswith(":"):  # A comment that was put into a data line keeps alive as well.
+            self.skip("is not JSON")
+
+
+async def read_reply(
+    response: HttpResponse, assembler: EventAssembler, classified: Callable[[HttpResponse, bytes], ProviderError]
+) -> ModelReply:
+    """Reads the answer to a request, which may be a stream or a document.
+
+    Args:
+        classified: the error that an answer stands for, given its beginning.
+
+    Raises:
+        ProviderError: with what had arrived, and what it cost as far as the service said.
+    """
+    try:
+        if response.status != 200:
+            raise classified(response, await response.read(_ERROR_BYTES))
+        content_type = response.headers.get("content-type", "")
+        if "json" in content_type or "html" in content_type:
+            await _read_document(response, assembler, classified)
+        else:
+            await _read_stream(response, assembler, classified)
+        return assembler.reply()
+    except ProviderError as err:
+        if assembler.is_complete and isinstance(err, ProviderConnectionError | ProviderTimeoutError):
+            _log.debug("the connection failed after the end of the answer: %s", err)
+            return assembler.reply()
+        err.partial = assembler.partial()
+        err.usage = assembler.usage
+        raise
+
+
+async def _read_stream(
+    response: HttpResponse, assembler: EventAssembler, classified: Callable[[HttpResponse, bytes], ProviderError]
+) -> None:
+    decoder = SSEDecoder()
+    feed = assembler.feed
+    start = b""
+    ended_after = -1
+    with anyio.CancelScope() as waiting:
+        async for chunk in response.chunks():
+            for event in decoder.feed(chunk):
+                feed(event)
+            if assembler.is_complete:
+                if assembler.done:
+                    break
+                # Nothing but the usage and the end marker is missing. Some servers send neither and keep the
+                # connection open; others name a reason for the end with every piece and go on.
+                if assembler.parts.pieces != ended_after:
+                    ended_after = assembler.parts.pieces
+                    waiting.deadline = anyio.current_time() + _LAST_SECS
+            elif not assembler.is_started and len(start) < _ERROR_BYTES:
+                start += chunk
+    if assembler.done:
+        await response.drain()
+        return
+    for event in decoder.flush():
+        feed(event)
+    if not assembler.is_started and start.lstrip().startswith((b"{", b"[", b"<")):
+        raise classified(response, start)
+
+
+async def _read_document(
+    response: HttpResponse, assembler: EventAssembler, classified: Callable[[HttpResponse, bytes], ProviderError]
+) -> None:
+    """Reads an answer that does not call itself a stream: an error, a page, or a reply in one piece."""
+    body = await response.read(_DOCUMENT_BYTES)
+    if response.truncated:
+        raise ServerError(f"the service answered with more than {_DOCUMENT_BYTES} bytes", retryable=False)
+    try:
+        payload = json.loads(body)
+    except (ValueError, RecursionError):
+        payload = None
+    try:
+        if payload is not None and assembler.take_document(payload):
+            return
+    except (AttributeError, KeyError, TypeError, IndexError):
+        pass
+    if body.lstrip().startswith((b"data:", b"event:", b":")):
+        decoder = SSEDecoder()
+        for event in [*decoder.feed(body), *decoder.flush()]:
+            assembler.feed(event)
+    else:
+        raise classified(response, body)
+
+
+def token_count(value: Any) -> int:
+    """A count that a service sent; 0 for what is none."""
+    return value if type(value) is int and 0 < value < _MAX_COUNT else 0

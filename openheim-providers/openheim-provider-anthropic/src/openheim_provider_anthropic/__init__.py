@@ -1,0 +1,6 @@
+"""Anthropic's models as model providers for openheim."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+__all__ = ("__version__",)
