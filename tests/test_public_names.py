@@ -22,6 +22,7 @@ LAZY = ("openheim", "openheim.testing")
 #: Modules that a first-party plugin imports more from than ``openheim`` exports.
 BESIDE = {
     "openheim.files.Entry",
+    "openheim.headers.credential_headers",
     "openheim.jsontext.TextPieces",
     "openheim.jsontext.is_object",
     "openheim.jsontext.wire_bytes",
