@@ -26,6 +26,7 @@ BESIDE = {
     "openheim.jsontext.TextPieces",
     "openheim.jsontext.is_object",
     "openheim.jsontext.wire_bytes",
+    "openheim.provider_errors.mask_key",
 }
 
 

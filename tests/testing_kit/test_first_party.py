@@ -41,6 +41,26 @@ class TestOpenAICompatible(TestOpenAI):
     api_base = "http://127.0.0.1:8080/v1"
 
 
+def gemini_stream(*parts: dict[str, object]) -> HttpAnswer:
+    """A reply on the wire of Gemini, a part an event."""
+    events: list[dict[str, object]] = [{"content": {"role": "model", "parts": [part]}, "index": 0} for part in parts]
+    events[-1]["finishReason"] = "STOP"
+    usage = {"promptTokenCount": 5, "candidatesTokenCount": 2, "totalTokenCount": 7}
+    lines = [json.dumps({"candidates": [event], "usageMetadata": usage, "modelVersion": "m"}) for event in events]
+    return HttpAnswer.of("".join(f"data: {line}\r\n\r\n" for line in lines))
+
+
+class TestGemini(ProviderContract):
+    plugin = "openheim_provider_gemini.plugin"
+    name = "gemini"
+    answer = gemini_stream({"text": "Who asks?", "thought": True}, {"text": "Hel"}, {"text": "lo"})
+    tool_answer = gemini_stream(
+        {"text": "I look."},
+        {"functionCall": {"name": "list_dir", "args": {"path": "."}, "id": "c1"}, "thoughtSignature": "c2ln"},
+    )
+    reports_usage = True
+
+
 class TestDemo(ProviderContract):
     plugin = "openheim_provider_demo.plugin"
     name = "demo"
@@ -60,7 +80,7 @@ class TestFiles(ToolsetContract):
 
 
 def test_every_installed_one_has_a_suite() -> None:
-    tested = {("openheim.providers", suite.name) for suite in (TestOpenAI, TestOpenAICompatible, TestDemo)}
+    tested = {("openheim.providers", suite.name) for suite in (TestOpenAI, TestOpenAICompatible, TestGemini, TestDemo)}
     tested.add(("openheim.tools", "fs"))
     installed = {
         (point.group, point.name)
