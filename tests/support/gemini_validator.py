@@ -99,7 +99,7 @@ def problems(body: Mapping[str, Any], *, model: str = "") -> list[str]:
 
 
 def _camel(value: Any) -> Any:
-    """With names of fields in one form: the service takes ``include_thoughts`` as well, and its own library sends it."""
+    """With names of fields in one form: the service takes ``include_thoughts`` too, and its library sends it."""
     if isinstance(value, list):
         return [_camel(item) for item in value]
     if not isinstance(value, dict):

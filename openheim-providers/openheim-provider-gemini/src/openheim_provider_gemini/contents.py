@@ -86,7 +86,7 @@ class ContentEncoder:
                 # Exactly: a history that says nothing of its wire may have thoughts that another one signed.
                 if message.wire == WIRE and block.signature:
                     yield _signed({"text": block.thinking, "thought": True}, block.signature)
-            elif isinstance(block, ImageBlock):
+            elif isinstance(block, ImageBlock) and block.data:
                 whole = next((span.signature for span in signed if span.end is None), None)
                 yield _signed(_image_part(block), whole)
             elif isinstance(block, UnknownBlock) and message.wire == WIRE:
@@ -99,7 +99,7 @@ class ContentEncoder:
         for block in message.content:
             if isinstance(block, ToolResultBlock):
                 response = _response(block)
-                images = list(map(_image_part, block.images))
+                images = [_image_part(image) for image in block.images if image.data]
                 if images and self._newest:
                     response["parts"] = images
                     images = []
@@ -112,7 +112,7 @@ def _user_parts(message: Message) -> Sequence[dict[str, Any]]:
     for block in message.content:
         if isinstance(block, TextBlock) and block.text.strip():
             parts.append({"text": block.text})
-        elif isinstance(block, ImageBlock):
+        elif isinstance(block, ImageBlock) and block.data:
             parts.append(_image_part(block))
     # Without it the conversation might begin with the model, which is refused.
     return parts or [{"text": _NO_TEXT}]
