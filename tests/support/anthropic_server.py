@@ -61,6 +61,13 @@ class AnthropicServer(ScriptedServer):
             return wire.error(404, f"no {request.path}", type="not_found_error")
         if "anthropic-version" not in request.headers:
             return wire.error(400, "anthropic-version: header is required")
-        if self._strict and (found := problems(request.json)):
+        if self._strict and (found := _problems(request)):
             return wire.error(400, "; ".join(found))
         return super().reply_to(request)
+
+
+def _problems(request: Request) -> list[str]:
+    try:
+        return problems(request.json)
+    except Exception as err:  # whatever is so far from the wire that the validator cannot look at it
+        return [f"the request cannot be understood: {err!r}"]

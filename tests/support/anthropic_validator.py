@@ -171,7 +171,9 @@ def _schema(schema: Any, where: str) -> Iterator[str]:
         if keyword in schema:
             yield from _schema(schema[keyword], f"{where}.{keyword}")
     for keyword in ("anyOf", "oneOf", "allOf", "prefixItems"):
-        members = schema.get(keyword, [{}])
+        if keyword not in schema:
+            continue
+        members = schema[keyword]
         if not isinstance(members, list) or not members:
             yield f"{where}.{keyword}: is no list of schemas"
             continue
