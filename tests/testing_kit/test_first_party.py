@@ -61,6 +61,51 @@ class TestGemini(ProviderContract):
     reports_usage = True
 
 
+def messages_stream(*blocks: list[dict[str, object]], finish: str) -> HttpAnswer:
+    """A reply on the Messages wire."""
+    usage = {"input_tokens": 5, "output_tokens": 1}
+    events: list[dict[str, object]] = [{"type": "message_start", "message": {"model": "claude", "usage": usage}}]
+    for index, block in enumerate(blocks):
+        events += ({**event, "index": index} for event in block)
+    events.append({"type": "message_delta", "delta": {"stop_reason": finish}, "usage": {"output_tokens": 2}})
+    events.append({"type": "message_stop"})
+    return HttpAnswer.of("".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events))
+
+
+def content_block(start: dict[str, object], *deltas: dict[str, object]) -> list[dict[str, object]]:
+    return [
+        {"type": "content_block_start", "content_block": start},
+        *({"type": "content_block_delta", "delta": delta} for delta in deltas),
+        {"type": "content_block_stop"},
+    ]
+
+
+class TestAnthropic(ProviderContract):
+    plugin = "openheim_provider_anthropic.plugin"
+    name = "anthropic"
+    answer = messages_stream(
+        content_block(
+            {"type": "thinking", "thinking": ""},
+            {"type": "thinking_delta", "thinking": "They greet."},
+            {"type": "signature_delta", "signature": "c2ln"},
+        ),
+        content_block(
+            {"type": "text", "text": ""}, {"type": "text_delta", "text": "Hel"}, {"type": "text_delta", "text": "lo"}
+        ),
+        finish="end_turn",
+    )
+    tool_answer = messages_stream(
+        content_block({"type": "text", "text": ""}, {"type": "text_delta", "text": "I look."}),
+        content_block(
+            {"type": "tool_use", "id": "toolu_1", "name": "list_dir", "input": {}},
+            {"type": "input_json_delta", "partial_json": '{"path": '},
+            {"type": "input_json_delta", "partial_json": '"."}'},
+        ),
+        finish="tool_use",
+    )
+    reports_usage = True
+
+
 class TestDemo(ProviderContract):
     plugin = "openheim_provider_demo.plugin"
     name = "demo"
@@ -80,7 +125,8 @@ class TestFiles(ToolsetContract):
 
 
 def test_every_installed_one_has_a_suite() -> None:
-    tested = {("openheim.providers", suite.name) for suite in (TestOpenAI, TestOpenAICompatible, TestGemini, TestDemo)}
+    suites = (TestOpenAI, TestOpenAICompatible, TestAnthropic, TestGemini, TestDemo)
+    tested = {("openheim.providers", suite.name) for suite in suites}
     tested.add(("openheim.tools", "fs"))
     installed = {
         (point.group, point.name)

@@ -12,10 +12,10 @@ from openheim import (
     ProviderError,
     classify_error,
 )
+from openheim.headers import credential_headers
 from openheim.receiving import read_reply
 from openheim_provider_openai.assemble import ChatAssembler
 from openheim_provider_openai.chat import chat_body
-from openheim_provider_openai.headers import credential_headers
 
 if TYPE_CHECKING:
     from openheim import EmitDelta, HttpClient, HttpResponse, ModelReply, ModelRequest, Provider, ProviderSettings
