@@ -1,4 +1,4 @@
-"""Which provider and model a session uses: providers are made once and shared."""
+"""Which provider and model a session uses, and what makes embeddings: each is made once and shared."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from openheim.config.load import LoadedConfig
     from openheim.config.selection import Selection
+    from openheim.embeddings import Embedder
     from openheim.http import HttpClient
     from openheim.plugins.host import PluginHost
     from openheim.providers import Provider, ProviderSettings
@@ -44,6 +45,7 @@ class BoundProviders:
         self._http = http
         self._report = report
         self._providers: dict[str, tuple[Provider, ProviderSettings]] = {}
+        self._embedder: Embedder | None = None
         self._selected: dict[tuple[str | None, str | None], tuple[str, str]] = {}
         #: Keys of the providers in use, which no child process may be given.
         self.secrets: set[str] = set()
@@ -57,15 +59,30 @@ class BoundProviders:
         created, settings = self._providers[name]
         return ModelBinding(created, name, chosen, settings.max_tokens, settings.thinking, settings.context_window)
 
+    def embedder(self) -> Embedder | None:
+        """What makes embeddings, or None if the settings name nothing. Raises as :meth:`bind`."""
+        memory = self._loaded.config.memory
+        name, model = ((value or "").strip() for value in (memory.embedding_provider, memory.embedding_model))
+        if self._embedder is None and name and model:
+            selection = select_provider(self._loaded.config, provider=name, model=model)
+            settings = self._with_options(selection, "embeddings")
+            if settings.api_key:
+                self.secrets.add(settings.api_key)
+            self._embedder = self._host.create_embedder(settings.kind, settings, model, self._http())
+        return self._embedder
+
     async def aclose(self) -> None:
-        """Closes the providers that can be closed."""
-        for name, (provider, _settings) in self._providers.items():
-            close = getattr(provider, "aclose", None)
+        """Closes the providers that can be closed, and the embedder."""
+        closing: list[tuple[str, object]] = [
+            (f"provider {name}", provider) for name, (provider, _settings) in self._providers.items()
+        ]
+        for what, one in [*closing, ("the embedder", self._embedder)]:
+            close = getattr(one, "aclose", None)
             if close is not None:
                 try:
                     await close()
                 except Exception as err:
-                    _log.warning("provider %s failed to close: %s: %s", name, type(err).__name__, err)
+                    _log.warning("%s failed to close: %s: %s", what, type(err).__name__, err)
 
     def _select(self, provider: str | None, model: str | None) -> tuple[str, str]:
         selection = select_provider(self._loaded.config, provider=provider, model=model)
@@ -73,7 +90,7 @@ class BoundProviders:
             self._report(selection.notice)
         name = selection.settings.name
         if name not in self._providers:
-            settings = self._with_options(selection)
+            settings = self._with_options(selection, "providers")
             if settings.api_key:
                 self.secrets.add(settings.api_key)
             self._providers[name] = (self._host.create_provider(settings.kind, settings, self._http()), settings)
@@ -82,13 +99,13 @@ class BoundProviders:
             self._selected[provider, model] = selected
         return selected
 
-    def _with_options(self, selection: Selection) -> ProviderSettings:
+    def _with_options(self, selection: Selection, group: str) -> ProviderSettings:
         """The entry with the plugin's own settings: checked now if the user gave some, else made when asked for."""
         settings = selection.settings
 
         def validated() -> Any:
             where = f"[providers.{settings.name}]"
-            return self._host.validate_settings("providers", settings.kind, selection.options, where=where)
+            return self._host.validate_settings(group, settings.kind, selection.options, where=where)
 
         given = validated() if selection.options else None
         return settings.with_options(given, validated)

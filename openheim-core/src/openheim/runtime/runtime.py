@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from openheim.agent.steps import Steps
     from openheim.agent.window import Strategy
     from openheim.config.load import LoadedConfig
+    from openheim.embeddings import Embedder
     from openheim.events import Event
     from openheim.gates import Gate
     from openheim.messages import ToolResultBlock
@@ -438,6 +439,15 @@ class Runtime:
     def bind(self, provider: str | Provider | None, model: str | None) -> ModelBinding:
         """Provider and model for a session. Raises as :meth:`new_session` does."""
         return self._providers.bind(provider, model)
+
+    def embedder(self) -> Embedder | None:
+        """What makes embeddings as ``[memory]`` says, made when it is first asked for; None if it names nothing.
+
+        Raises:
+            ConfigError: the provider or its model cannot be used.
+            PluginError: its plugin cannot be used, or makes no embeddings.
+        """
+        return self._providers.embedder()
 
     def _gate(self, gate: str | Gate) -> Gate:
         if not isinstance(gate, str):
