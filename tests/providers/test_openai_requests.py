@@ -156,7 +156,7 @@ async def test_own_settings(make_call: Callable[..., Call]) -> None:
 
 async def test_text_of_users_is_a_string(make_call: Callable[..., Call]) -> None:
     messages = await sent_messages(make_call, user("[3 messages left out]", "go on"), user(" "), user())
-    assert [message["content"] for message in messages] == ["[3 messages left out]\n\ngo on", "", ""]
+    assert [message["content"] for message in messages] == ["[3 messages left out]\n\ngo on", "(no text)", "(no text)"]
 
 
 async def test_images_make_parts(make_call: Callable[..., Call]) -> None:
