@@ -20,6 +20,7 @@ from openheim.agent.window import ContextSettings
 from openheim.errors import OpenheimError, ProviderError, ServerError, StorageError
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
+from openheim.providers import wire_of
 from openheim.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -301,7 +302,7 @@ class TurnLoop:
             content,
             provider=settings.provider_name,
             model=model or settings.model,
-            wire=settings.provider.wire,
+            wire=wire_of(settings.provider, settings.model),
             **details,
         )
         self.history.acknowledge()
