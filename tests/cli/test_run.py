@@ -360,3 +360,32 @@ def test_without_any_provider_the_demo_answers_and_says_so(openheim: Command) ->
     assert "hello.txt" in ended.out
     assert ended.err.count("\n") == 1
     assert "OPENAI_API_KEY" in ended.err
+
+
+def test_another_model_takes_over_and_says_so(openheim: Command) -> None:
+    with OpenAIServer([error(401, "no such key")]) as first, OpenAIServer([text("from the second")]) as second:
+        entry = f'[providers.second]\napi_base = "{second.base_url}"'
+        openheim.use(first, f'default_model = "m1"\nfallback = ["second/m2"]\n{entry}', top='default_provider = "test"')
+        ended = openheim("run", "--output", "stream-json", "hi")
+    assert ended.code == 0
+    assert second.prompts[0].json["model"] == "m2"
+    (told,) = [line for line in ended.lines if line["type"] == "model_fallback"]
+    assert {name: told[name] for name in ("provider", "model", "failed_provider", "failed_model")} == {
+        "provider": "second",
+        "model": "m2",
+        "failed_provider": "test",
+        "failed_model": "m1",
+    }
+    assert "no such key" in told["error"]
+    result = ended.lines[-1]
+    assert (result["provider"], result["model"], result["text"]) == ("second", "m2", "from the second")
+    assert [line["message"].get("provider") for line in ended.lines if line["type"] == "message"] == [None, "second"]
+
+
+def test_a_fallback_that_cannot_be_is_told_before_anything_is_sent(openheim: Command) -> None:
+    with OpenAIServer([text("never")]) as server:
+        openheim.use(server, 'fallback = ["nobody/m2"]')
+        ended = openheim("run", "hi")
+        assert not server.prompts
+    assert ended.code == 2
+    assert "config.toml" in ended.err and "line 5" in ended.err and "unknown provider 'nobody'" in ended.err

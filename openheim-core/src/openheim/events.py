@@ -24,6 +24,7 @@ __all__ = (
     "Event",
     "IterationStart",
     "MessageAppended",
+    "ModelFallback",
     "Notice",
     "PermissionAsked",
     "PermissionResolved",
@@ -169,6 +170,25 @@ class RetryScheduled:
 
 
 @dataclass(slots=True)
+class ModelFallback:
+    """A model cannot answer; for the rest of the turn, the next of its entry's ``fallback`` does.
+
+    Args:
+        provider, model: who answers from now on.
+        failed_provider, failed_model: who cannot.
+        error: why.
+    """
+
+    provider: str
+    model: str
+    failed_provider: str
+    failed_model: str
+    error: str
+    seq: int = 0
+    type: ClassVar[str] = "model_fallback"
+
+
+@dataclass(slots=True)
 class Notice:
     """Something a person should know. ``severity`` is ``info``, ``warning`` or ``error``."""
 
@@ -217,6 +237,7 @@ Event: TypeAlias = (
     | PermissionResolved
     | ContextTrimmed
     | RetryScheduled
+    | ModelFallback
     | Notice
     | TurnFinished
     | WatcherDropped

@@ -15,7 +15,6 @@ import anyio.lowlevel
 from openheim.agent.calls import CallContext, CallRun, announce_calls, prepare_calls, run_calls, settle
 from openheim.agent.context import ContextFitter
 from openheim.agent.requests import TurnRequests
-from openheim.agent.results import result_limit_bytes
 from openheim.agent.window import ContextSettings
 from openheim.errors import OpenheimError, ProviderError, ServerError, StorageError
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
@@ -55,6 +54,7 @@ class LoopSettings:
         cache: the provider's place for bytes made from this session's messages.
         context: what is known of the model's window, and what to do when it is full.
         fitter: the session's; it remembers what was left out of requests, and what they were found to cost.
+        fallbacks: the same with another model each, to go on with in this order when this one cannot answer.
     """
 
     provider: Provider
@@ -72,6 +72,7 @@ class LoopSettings:
     cache: dict[str, Any] = field(default_factory=dict)
     context: ContextSettings = field(default_factory=ContextSettings)
     fitter: ContextFitter = field(default_factory=ContextFitter)
+    fallbacks: tuple[LoopSettings, ...] = ()
 
 
 class TurnHistory(Protocol):
@@ -112,6 +113,7 @@ class TurnOutcome:
         iterations: model calls made.
         usage: summed over the turn.
         denied: tool and reason of each call that was denied.
+        provider, model: who answered last; ``""`` if nobody did.
     """
 
     stop_reason: StopReason | None = None
@@ -120,6 +122,8 @@ class TurnOutcome:
     usage: Usage = field(default_factory=Usage)
     denied: list[dict[str, str]] = field(default_factory=list)
     error: OpenheimError | None = None
+    provider: str = ""
+    model: str = ""
 
 
 async def nobody(block: ToolUseBlock, number: int, question: str) -> bool:
@@ -151,7 +155,6 @@ class TurnLoop:
         self._stored_runs = 0
         self._scope = anyio.CancelScope()
         self._requests = TurnRequests(settings, history, publish=publish, spend=self._spend)
-        settings.environment.result_limit_bytes = result_limit_bytes(settings.context.window)
         self._calls = CallContext(
             toolbox=settings.toolbox,
             environment=settings.environment,
@@ -202,6 +205,7 @@ class TurnLoop:
             reply = await self._call_model(iteration)
             message = self._store_reply(reply)
             self._count(reply.usage)
+            outcome.provider, outcome.model = self._requests.settings.provider_name, self._requests.settings.model
             calls = message.tool_uses if message is not None else ()
             if calls:
                 await self._run_tools(calls, reply.finish)
@@ -295,7 +299,7 @@ class TurnLoop:
             self.outcome.text = message.text
 
     def _store(self, content: Sequence[Block], *, model: str | None = None, **details: Any) -> Message:
-        settings = self.settings
+        settings = self._requests.settings
         message = self.history.store(
             "assistant",
             content,

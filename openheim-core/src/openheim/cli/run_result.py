@@ -59,8 +59,8 @@ def run_result(session: Session, outcome: TurnOutcome, *, signal: int | None, ti
         "text": outcome.text,
         "iterations": outcome.iterations,
         "usage": outcome.usage.to_dict(),
-        "model": session.binding.model,
-        "provider": session.binding.provider_name,
+        "model": outcome.model or session.binding.model,
+        "provider": outcome.provider or session.binding.provider_name,
         "denied": outcome.denied,
         "error": outcome.error.to_dict() if outcome.error is not None else None,
     }

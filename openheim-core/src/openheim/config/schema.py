@@ -85,7 +85,7 @@ PROVIDER_SCHEMA = _table(
         "max_tokens": _count("Cap on each reply, in tokens."),
         "context_window": _count("Tokens that the model can take."),
         "thinking": {"type": ["string", "integer"], "description": "off, adaptive, a budget in tokens, or an effort."},
-        "fallback": _texts("provider/model pairs to try when this one fails."),
+        "fallback": _texts("provider/model pairs that answer, in this order, when this one cannot."),
         "price": _table(
             "Cost per million tokens, in whatever currency you keep books.",
             {

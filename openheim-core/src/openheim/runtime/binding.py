@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from openheim.config.selection import check_model, select_provider
+from openheim.config.selection import check_model, fallback_pairs, select_provider
+from openheim.errors import ConfigError, PluginError
 from openheim.runtime.session import ModelBinding
 
 if TYPE_CHECKING:
@@ -52,10 +53,25 @@ class BoundProviders:
         """Provider and model for a session. Raises as :meth:`openheim.Runtime.new_session` does."""
         if provider is not None and not isinstance(provider, str):
             return ModelBinding(provider, GIVEN_PROVIDER, _checked_model(provider, model, GIVEN_PROVIDER))
-        selected = self._selected.get((provider, model)) or self._select(provider, model)
-        name, chosen = selected
+        binding = self._bound(provider, model)
+        pairs = fallback_pairs(self._loaded.config, binding.provider_name)
+        if pairs:
+            # The list is the entry's, whichever of its models is used; one that is used need not stand in for itself.
+            own = binding.provider_name, binding.model
+            binding.fallbacks = tuple(self._fallback(binding, *pair) for pair in pairs if pair != own)
+        return binding
+
+    def _bound(self, provider: str | None, model: str | None) -> ModelBinding:
+        name, chosen = self._selected.get((provider, model)) or self._select(provider, model)
         created, settings = self._providers[name]
         return ModelBinding(created, name, chosen, settings.max_tokens, settings.thinking, settings.context_window)
+
+    def _fallback(self, binding: ModelBinding, provider: str, model: str) -> ModelBinding:
+        try:
+            return self._bound(provider, model)
+        except (ConfigError, PluginError) as err:
+            err.message = f"fallback of provider {binding.provider_name!r}: {err.message}"
+            raise
 
     async def aclose(self) -> None:
         """Closes the providers that can be closed."""

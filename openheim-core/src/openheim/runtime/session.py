@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -49,7 +49,12 @@ __all__ = ("ModelBinding", "Session", "SessionOptions", "Snapshot")
 
 @dataclass(slots=True)
 class ModelBinding:
-    """The provider and model of a session. ``cache`` is the provider's place for bytes made from its messages."""
+    """The provider and model of a session.
+
+    Args:
+        cache: the provider's place for bytes made from the session's messages.
+        fallbacks: who answers in its place, in this order, when it cannot.
+    """
 
     provider: Provider
     provider_name: str
@@ -58,6 +63,7 @@ class ModelBinding:
     thinking: str | int | None = None
     context_window: int | None = None
     cache: dict[str, Any] = field(default_factory=dict)
+    fallbacks: tuple[ModelBinding, ...] = ()
 
 
 @dataclass(slots=True)
@@ -348,7 +354,7 @@ class Session:
 
     def _loop_settings(self) -> LoopSettings:
         binding = self.binding
-        return LoopSettings(
+        settings = LoopSettings(
             provider=binding.provider,
             provider_name=binding.provider_name,
             model=binding.model,
@@ -364,6 +370,21 @@ class Session:
             cache=binding.cache,
             context=self._runtime.context_settings(binding.context_window),
             fitter=self._fitter,
+        )
+        if not binding.fallbacks:
+            return settings
+        return replace(settings, fallbacks=tuple(self._with_model(settings, other) for other in binding.fallbacks))
+
+    def _with_model(self, settings: LoopSettings, binding: ModelBinding) -> LoopSettings:
+        return replace(
+            settings,
+            provider=binding.provider,
+            provider_name=binding.provider_name,
+            model=binding.model,
+            max_tokens=binding.max_tokens,
+            thinking=binding.thinking,
+            cache=binding.cache,
+            context=self._runtime.context_settings(binding.context_window),
         )
 
     def _system_text(self) -> str:
