@@ -129,6 +129,8 @@ class ModelRequest:
             optional.
         response_schema: a JSON Schema that the text of the reply has to match, or None.
         session_id: the session that asks, or ``""``: for services that route requests of one session to one cache.
+        max_output_tokens: what the model can write at most, as its service lists it, or None. It is no wish: only a
+            provider that has to send a cap where the user set none should not send more.
     """
 
     model: str
@@ -140,6 +142,7 @@ class ModelRequest:
     cache: dict[str, Any] = field(default_factory=dict)
     response_schema: Mapping[str, Any] | None = None
     session_id: str = ""
+    max_output_tokens: int | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -172,6 +175,8 @@ class Provider(Protocol):
 
     A provider may also have ``async models() -> list[ModelInfo]`` and ``async aclose() -> None``. One that has a fixed
     set of models may name them in ``known_models: tuple[str, ...]``; asking for another is then refused beforehand.
+    What ``models`` says is kept when the user asks for it (``openheim models --refresh``), and its sizes are used where
+    the settings have none.
     """
 
     wire: str

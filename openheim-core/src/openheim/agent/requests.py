@@ -152,6 +152,7 @@ class TurnRequests:
             max_tokens=settings.max_tokens,
             thinking=settings.thinking,
             cache=settings.cache,
+            max_output_tokens=settings.context.max_output_tokens,
         )
         return await call_model(
             settings,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from openheim.config.selection import check_model, fallback_pairs, select_provider
 from openheim.errors import ConfigError, PluginError
+from openheim.providers import ModelInfo
 from openheim.runtime.session import ModelBinding
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class BoundProviders:
         self._http = http
         self._report = report
         self._providers: dict[str, tuple[Provider, ProviderSettings]] = {}
+        self._listed: dict[str, dict[str, ModelInfo]] = {}
         self._selected: dict[tuple[str | None, str | None], tuple[str, str]] = {}
         #: Keys of the providers in use, which no child process may be given.
         self.secrets: set[str] = set()
@@ -64,7 +66,30 @@ class BoundProviders:
     def _bound(self, provider: str | None, model: str | None) -> ModelBinding:
         name, chosen = self._selected.get((provider, model)) or self._select(provider, model)
         created, settings = self._providers[name]
-        return ModelBinding(created, name, chosen, settings.max_tokens, settings.thinking, settings.context_window)
+        listed = self._listed_model(name, chosen, settings)
+        return ModelBinding(
+            created,
+            name,
+            chosen,
+            settings.max_tokens,
+            settings.thinking,
+            settings.context_window if settings.context_window is not None else listed.context_window,
+            listed.max_output_tokens,
+        )
+
+    def _listed_model(self, name: str, model: str, settings: ProviderSettings) -> ModelInfo:
+        """What the service has said of a model, when it was last asked."""
+        if name not in self._listed:
+            self._listed[name] = self._read_list(settings)
+        return self._listed[name].get(model) or ModelInfo(model)
+
+    def _read_list(self, settings: ProviderSettings) -> dict[str, ModelInfo]:
+        if not (self._loaded.data_dir / "models").is_dir():
+            return {}  # Nobody has ever asked, so that not even the module is needed.
+        from openheim.runtime.model_lists import ListSource, read_models
+
+        listed = read_models(self._loaded.data_dir, ListSource(settings.name, settings.kind, settings.api_base))
+        return listed.models if listed is not None else {}
 
     def _fallback(self, binding: ModelBinding, provider: str, model: str) -> ModelBinding:
         try:
@@ -72,6 +97,10 @@ class BoundProviders:
         except (ConfigError, PluginError) as err:
             err.message = f"fallback of provider {binding.provider_name!r}: {err.message}"
             raise
+
+    def settings_of(self, name: str) -> ProviderSettings:
+        """The entry of a provider that is in use."""
+        return self._providers[name][1]
 
     async def aclose(self) -> None:
         """Closes the providers that can be closed."""

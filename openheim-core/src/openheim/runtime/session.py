@@ -52,6 +52,8 @@ class ModelBinding:
     """The provider and model of a session.
 
     Args:
+        context_window: of the settings, else as the service lists it; None if neither says.
+        max_output_tokens: what the model can write at most, as the service lists it, or None.
         cache: the provider's place for bytes made from the session's messages.
         fallbacks: who answers in its place, in this order, when it cannot.
     """
@@ -62,6 +64,7 @@ class ModelBinding:
     max_tokens: int | None = None
     thinking: str | int | None = None
     context_window: int | None = None
+    max_output_tokens: int | None = None
     cache: dict[str, Any] = field(default_factory=dict)
     fallbacks: tuple[ModelBinding, ...] = ()
 
@@ -368,7 +371,7 @@ class Session:
             thinking=binding.thinking,
             retry=self._runtime.retry,
             cache=binding.cache,
-            context=self._runtime.context_settings(binding.context_window),
+            context=self._runtime.context_settings(binding),
             fitter=self._fitter,
         )
         if not binding.fallbacks:
@@ -384,7 +387,7 @@ class Session:
             max_tokens=binding.max_tokens,
             thinking=binding.thinking,
             cache=binding.cache,
-            context=self._runtime.context_settings(binding.context_window),
+            context=self._runtime.context_settings(binding),
         )
 
     def _system_text(self) -> str:
