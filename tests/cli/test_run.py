@@ -66,6 +66,7 @@ def test_json_is_one_object(openheim: Command) -> None:
         "text": "Done.",
         "iterations": 2,
         "usage": {"input_tokens": 31, "output_tokens": 8, "cache_creation_tokens": 0, "cache_read_tokens": 0},
+        "cost": None,
         "model": "m-one",
         "provider": "test",
         "denied": [],
@@ -389,3 +390,15 @@ def test_a_fallback_that_cannot_be_is_told_before_anything_is_sent(openheim: Com
         assert not server.prompts
     assert ended.code == 2
     assert "config.toml" in ended.err and "line 5" in ended.err and "unknown provider 'nobody'" in ended.err
+
+
+def test_a_priced_turn_tells_its_cost(openheim: Command) -> None:
+    with OpenAIServer([text("ok", usage=(1000, 100)), text("ok", usage=(1000, 100))]) as server:
+        openheim.use(server, "price = { input = 2, output = 10 }")
+        assert openheim("run", "--output", "json", "hi").json["cost"] == 0.003
+        assert (
+            "- Cost: 0.0030\n"
+            in openheim("sessions", "show", next((openheim.home / "history").glob("*.jsonl")).stem).out
+        )
+        openheim.use(server, "price = { input = 2 }")
+        assert openheim("run", "--output", "json", "hi").json["cost"] is None

@@ -200,7 +200,12 @@ class Notice:
 
 @dataclass(slots=True)
 class TurnFinished:
-    """The turn is over. ``error`` is the ``to_dict()`` of what ended it, or None."""
+    """The turn is over.
+
+    Args:
+        error: the ``to_dict()`` of what ended it, or None.
+        cost: what its model calls cost, by the prices of the settings; None where that is not known.
+    """
 
     stop_reason: StopReason | None
     text: str
@@ -208,6 +213,7 @@ class TurnFinished:
     usage: Usage
     error: dict[str, Any] | None = None
     denied: tuple[dict[str, str], ...] = field(default=())
+    cost: float | None = None
     seq: int = 0
     type: ClassVar[str] = "turn_finished"
 

@@ -19,6 +19,7 @@ from openheim.agent.window import ContextSettings
 from openheim.errors import OpenheimError, ProviderError, ServerError, StorageError
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
+from openheim.pricing import cost_of
 from openheim.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from openheim.events import Delta, Event
     from openheim.gates import Decision, ToolCall
     from openheim.messages import Block, Finish, Message, Role, StopReason
+    from openheim.pricing import Price
     from openheim.providers import ModelReply, Provider, ToolSpec
 
 __all__ = ("LoopSettings", "TurnHistory", "TurnLoop", "TurnOutcome", "nobody")
@@ -54,6 +56,7 @@ class LoopSettings:
         cache: the provider's place for bytes made from this session's messages.
         context: what is known of the model's window, and what to do when it is full.
         fitter: the session's; it remembers what was left out of requests, and what they were found to cost.
+        price: what tokens cost, if that is known.
         fallbacks: the same with another model each, to go on with in this order when this one cannot answer.
     """
 
@@ -72,6 +75,7 @@ class LoopSettings:
     cache: dict[str, Any] = field(default_factory=dict)
     context: ContextSettings = field(default_factory=ContextSettings)
     fitter: ContextFitter = field(default_factory=ContextFitter)
+    price: Price | None = None
     fallbacks: tuple[LoopSettings, ...] = ()
 
 
@@ -114,6 +118,7 @@ class TurnOutcome:
         usage: summed over the turn.
         denied: tool and reason of each call that was denied.
         provider, model: who answered last; ``""`` if nobody did.
+        cost: of ``usage``, by the prices of the settings; None if a price is not known, or a service has not counted.
     """
 
     stop_reason: StopReason | None = None
@@ -124,6 +129,7 @@ class TurnOutcome:
     error: OpenheimError | None = None
     provider: str = ""
     model: str = ""
+    cost: float | None = None
 
 
 async def nobody(block: ToolUseBlock, number: int, question: str) -> bool:
@@ -153,6 +159,9 @@ class TurnLoop:
         self.outcome = TurnOutcome()
         self._runs: list[CallRun] = []
         self._stored_runs = 0
+        #: What calls have cost, and whether that is known of all of them.
+        self._cost = 0.0
+        self._is_costed = True
         self._scope = anyio.CancelScope()
         self._requests = TurnRequests(settings, history, publish=publish, spend=self._spend)
         self._calls = CallContext(
@@ -184,7 +193,8 @@ class TurnLoop:
             raise
         except ProviderError as err:
             self._store_partial(err.partial, "error")
-            self._count(err.usage)
+            if err.usage is not None:
+                self._count(err.usage)
             outcome.error = err
         except OpenheimError as err:
             outcome.error = err
@@ -266,11 +276,22 @@ class TurnLoop:
 
     def _spend(self, usage: Usage) -> None:
         self.outcome.usage = self.outcome.usage + usage
+        self._add_cost(cost_of(usage, self._requests.settings.price))
+
+    def _add_cost(self, cost: float | None) -> None:
+        """Adds what a call cost. Where that is not known once, neither is the sum."""
+        if cost is None:
+            self._is_costed = False
+        else:
+            self._cost += cost
+        self.outcome.cost = self._cost if self._is_costed else None
 
     def _count(self, usage: Usage | None) -> None:
         if usage is not None:
             self._spend(usage)
             self.publish(UsageReported(usage))
+        else:
+            self._add_cost(None)
 
     def _store_reply(self, reply: ModelReply) -> Message | None:
         self.pieces = []

@@ -67,6 +67,7 @@ class BoundProviders:
         name, chosen = self._selected.get((provider, model)) or self._select(provider, model)
         created, settings = self._providers[name]
         listed = self._listed_model(name, chosen, settings)
+        entry = self._loaded.config.providers.get(name)
         return ModelBinding(
             created,
             name,
@@ -75,6 +76,7 @@ class BoundProviders:
             settings.thinking,
             settings.context_window if settings.context_window is not None else listed.context_window,
             listed.max_output_tokens,
+            entry.price if entry is not None else None,
         )
 
     def _listed_model(self, name: str, model: str, settings: ProviderSettings) -> ModelInfo:

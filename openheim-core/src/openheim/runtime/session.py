@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from openheim.gates import Gate
     from openheim.messages import Block, Message, ToolUseBlock
     from openheim.permissions import Rule
+    from openheim.pricing import Price
     from openheim.prompt import PromptBuilder
     from openheim.providers import Provider, ToolSpec
     from openheim.runtime.runtime import Runtime
@@ -54,6 +55,7 @@ class ModelBinding:
     Args:
         context_window: of the settings, else as the service lists it; None if neither says.
         max_output_tokens: what the model can write at most, as the service lists it, or None.
+        price: what its tokens cost, if the settings say.
         cache: the provider's place for bytes made from the session's messages.
         fallbacks: who answers in its place, in this order, when it cannot.
     """
@@ -65,6 +67,7 @@ class ModelBinding:
     thinking: str | int | None = None
     context_window: int | None = None
     max_output_tokens: int | None = None
+    price: Price | None = None
     cache: dict[str, Any] = field(default_factory=dict)
     fallbacks: tuple[ModelBinding, ...] = ()
 
@@ -257,7 +260,7 @@ class Session:
                 started = True
                 outcome = await loop.run()
             except anyio.get_cancelled_exc_class():
-                outcome = TurnOutcome("cancelled", loop.outcome.text, loop.outcome.iterations, loop.outcome.usage)
+                outcome = replace(loop.outcome, stop_reason="cancelled", error=None)
                 raise
             finally:
                 self._loop = None
@@ -373,6 +376,7 @@ class Session:
             cache=binding.cache,
             context=self._runtime.context_settings(binding),
             fitter=self._fitter,
+            price=binding.price,
         )
         if not binding.fallbacks:
             return settings
@@ -388,6 +392,7 @@ class Session:
             thinking=binding.thinking,
             cache=binding.cache,
             context=self._runtime.context_settings(binding),
+            price=binding.price,
         )
 
     def _system_text(self) -> str:
@@ -421,6 +426,7 @@ class Session:
                 outcome.usage,
                 outcome.error.to_dict() if outcome.error is not None else None,
                 tuple(outcome.denied),
+                outcome.cost,
             )
         )
 
