@@ -402,3 +402,36 @@ def test_a_priced_turn_tells_its_cost(openheim: Command) -> None:
         )
         openheim.use(server, "price = { input = 2 }")
         assert openheim("run", "--output", "json", "hi").json["cost"] is None
+
+
+SCHEMA = '{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}'
+
+
+def test_an_answer_that_matches_a_schema(openheim: Command) -> None:
+    (openheim.folder / "city.json").write_text(SCHEMA)
+    with OpenAIServer([text("Ulm"), text('{"city": ', '"Ulm"}')]) as server:
+        openheim.use(server)
+        ended = openheim("run", "--schema", "city.json", "--output", "json", "which?")
+    assert (ended.code, ended.json["value"], ended.json["text"]) == (0, {"city": "Ulm"}, '{"city": "Ulm"}')
+    assert "does not match" in server.prompts[1].json["messages"][-1]["content"]
+
+
+def test_an_answer_that_never_matches_is_a_failure(openheim: Command) -> None:
+    (openheim.folder / "city.json").write_text(SCHEMA)
+    with OpenAIServer([text("Ulm")] * 2) as server:
+        openheim.use(server)
+        ended = openheim("run", "--schema", "city.json", "--output", "json", "which?")
+    record = ended.json
+    assert (ended.code, record["status"], record["error"]["kind"]) == (1, "failed", "schema_mismatch")
+    assert record["value"] is None and record["text"] == "Ulm"
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", "\ud800" * 3], ids=["missing", "broken", "list", "bytes"])
+def test_a_file_that_is_no_schema_is_told_before_anything_is_sent(openheim: Command, content: str | None) -> None:
+    if content is not None:
+        (openheim.folder / "s.json").write_bytes(content.encode("utf-8", "surrogatepass"))
+    with OpenAIServer([]) as server:
+        openheim.use(server)
+        ended = openheim("run", "--schema", "s.json", "which?")
+        assert (ended.code, server.requests) == (2, [])
+    assert "s.json" in ended.error

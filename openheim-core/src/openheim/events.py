@@ -204,6 +204,7 @@ class TurnFinished:
 
     Args:
         error: the ``to_dict()`` of what ended it, or None.
+        value: of an answer that had to match a schema; None if it does not.
         cost: what its model calls cost, by the prices of the settings; None where that is not known.
     """
 
@@ -214,6 +215,7 @@ class TurnFinished:
     error: dict[str, Any] | None = None
     denied: tuple[dict[str, str], ...] = field(default=())
     cost: float | None = None
+    value: Any = None
     seq: int = 0
     type: ClassVar[str] = "turn_finished"
 

@@ -127,7 +127,7 @@ class ModelRequest:
         thinking: see :class:`ProviderSettings`.
         cache: kept for the session and this provider; a place for bytes already made from messages. Using it is
             optional.
-        response_schema: a JSON Schema that the text of the reply has to match, or None.
+        response_schema: a JSON Schema that the text of the reply has to match, unless it calls tools; or None.
         session_id: the session that asks, or ``""``: for services that route requests of one session to one cache.
         max_output_tokens: what the model can write at most, as its service lists it, or None. It is no wish: only a
             provider that has to send a cap where the user set none should not send more.
@@ -175,6 +175,9 @@ class Provider(Protocol):
 
     A provider may also have ``async models() -> list[ModelInfo]`` and ``async aclose() -> None``. One that has a fixed
     set of models may name them in ``known_models: tuple[str, ...]``; asking for another is then refused beforehand.
+    One whose service has a place for ``response_schema`` says so with ``structured_output = True``; for any other, the
+    schema is in the system text. Either way the core checks what comes.
+
     What ``models`` says is kept when the user asks for it (``openheim models --refresh``), and its sizes are used where
     the settings have none.
     """

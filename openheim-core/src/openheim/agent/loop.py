@@ -15,8 +15,9 @@ import anyio.lowlevel
 from openheim.agent.calls import CallContext, CallRun, announce_calls, prepare_calls, run_calls, settle
 from openheim.agent.context import ContextFitter
 from openheim.agent.requests import TurnRequests
+from openheim.agent.structured import AnswerProblem, answer_value, told_again
 from openheim.agent.window import ContextSettings
-from openheim.errors import OpenheimError, ProviderError, ServerError, StorageError
+from openheim.errors import OpenheimError, ProviderError, SchemaMismatchError, ServerError, StorageError
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from openheim.pricing import cost_of
@@ -56,6 +57,7 @@ class LoopSettings:
         cache: the provider's place for bytes made from this session's messages.
         context: what is known of the model's window, and what to do when it is full.
         fitter: the session's; it remembers what was left out of requests, and what they were found to cost.
+        response_schema: a JSON Schema that the turn's answer has to match, or None.
         price: what tokens cost, if that is known.
         fallbacks: the same with another model each, to go on with in this order when this one cannot answer.
     """
@@ -75,6 +77,7 @@ class LoopSettings:
     cache: dict[str, Any] = field(default_factory=dict)
     context: ContextSettings = field(default_factory=ContextSettings)
     fitter: ContextFitter = field(default_factory=ContextFitter)
+    response_schema: Mapping[str, Any] | None = None
     price: Price | None = None
     fallbacks: tuple[LoopSettings, ...] = ()
 
@@ -118,6 +121,7 @@ class TurnOutcome:
         usage: summed over the turn.
         denied: tool and reason of each call that was denied.
         provider, model: who answered last; ``""`` if nobody did.
+        value: of an answer that had to match a schema; None if it does not.
         cost: of ``usage``, by the prices of the settings; None if a price is not known, or a service has not counted.
     """
 
@@ -130,6 +134,7 @@ class TurnOutcome:
     provider: str = ""
     model: str = ""
     cost: float | None = None
+    value: Any = None
 
 
 async def nobody(block: ToolUseBlock, number: int, question: str) -> bool:
@@ -162,6 +167,7 @@ class TurnLoop:
         #: What calls have cost, and whether that is known of all of them.
         self._cost = 0.0
         self._is_costed = True
+        self._was_asked_again = False
         self._scope = anyio.CancelScope()
         self._requests = TurnRequests(settings, history, publish=publish, spend=self._spend)
         self._calls = CallContext(
@@ -221,8 +227,33 @@ class TurnLoop:
                 await self._run_tools(calls, reply.finish)
             if reply.finish == "paused" or (calls and reply.finish != "refusal"):
                 continue
-            return self._stop_reason(reply.finish, message)
+            stop_reason = self._stop_reason(reply.finish, message)
+            if stop_reason == "end_turn" and self.settings.response_schema is not None:
+                problem = self._take_answer(self.settings.response_schema)
+                if problem is not None:
+                    self._ask_again(problem)
+                    continue
+            return stop_reason
         return "max_turn_requests"
+
+    def _take_answer(self, schema: Mapping[str, Any]) -> AnswerProblem | None:
+        try:
+            self.outcome.value = answer_value(self.outcome.text, schema)
+        except AnswerProblem as problem:
+            return problem
+        return None
+
+    def _ask_again(self, problem: AnswerProblem) -> None:
+        """Has the model correct an answer that does not match the schema: once."""
+        if self._was_asked_again:
+            raise SchemaMismatchError(
+                f"the model's answer does not match the schema, for the second time: {problem}",
+                hint="make the schema or the prompt simpler, or use another model",
+            ) from problem
+        self._was_asked_again = True
+        self.publish(Notice("warning", f"the answer does not match the schema, and is asked for once more: {problem}"))
+        self.history.store("user", (TextBlock(told_again(problem)),))
+        self.history.acknowledge()
 
     def _stop_reason(self, finish: Finish, message: Message | None) -> StopReason:
         if finish == "refusal":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from openheim.agent.compaction import summarise
 from openheim.agent.model import call_model
 from openheim.agent.results import result_limit_bytes
+from openheim.agent.structured import request_system
 from openheim.errors import (
     AuthError,
     BillingError,
@@ -146,12 +147,13 @@ class TurnRequests:
         settings = self.settings
         request = ModelRequest(
             model=settings.model,
-            system=settings.system,
+            system=request_system(settings),
             messages=settings.fitter.request,
             tools=settings.offered,
             max_tokens=settings.max_tokens,
             thinking=settings.thinking,
             cache=settings.cache,
+            response_schema=settings.response_schema,
             max_output_tokens=settings.context.max_output_tokens,
         )
         return await call_model(

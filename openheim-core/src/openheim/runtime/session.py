@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -12,6 +13,7 @@ import anyio
 from openheim.agent.compaction import compact
 from openheim.agent.context import ContextFitter
 from openheim.agent.loop import LoopSettings, TurnLoop, TurnOutcome
+from openheim.agent.structured import checked_schema
 from openheim.agent.turn import ToolEnvironment
 from openheim.config.models import resolve_mode
 from openheim.errors import OpenheimError, SessionBusyError, SessionLockedError, StorageError
@@ -212,14 +214,16 @@ class Session:
             self._transcript.store_record({**record, "at": self._runtime.timestamp()})
             self._runtime.flush_later(self)
 
-    async def prompt(self, content: str | Sequence[Block]) -> AsyncGenerator[Event, None]:
+    async def prompt(
+        self, content: str | Sequence[Block], *, response_schema: Mapping[str, Any] | None = None
+    ) -> AsyncGenerator[Event, None]:
         """Runs one turn and yields its events as they come; :class:`~openheim.events.TurnFinished` is the last.
 
         Leaving the loop early cancels the turn; ``contextlib.aclosing`` has that happen at once. Arguments and errors
         as in :meth:`run`, whose result the last event tells.
         """
         watching = self.stream.subscribe(capacity=ITERATOR_CAPACITY)
-        turn = self._runtime.start_task(self.run, content)
+        turn = self._runtime.start_task(partial(self.run, response_schema=response_schema), content)
         turn.when_done(watching.close)
         try:
             async for event in watching:
@@ -230,11 +234,15 @@ class Session:
             if not turn.done:
                 self.cancel()
 
-    async def run(self, content: str | Sequence[Block]) -> TurnOutcome:
+    async def run(
+        self, content: str | Sequence[Block], *, response_schema: Mapping[str, Any] | None = None
+    ) -> TurnOutcome:
         """Runs one turn: adds the user's message, then calls model and tools until the model is done.
 
         Args:
             content: text, or blocks of text and images.
+            response_schema: a JSON Schema that the answer has to match. One that does not is asked for once more, and
+                then is an error of the outcome; what the answer stands for is its ``value``.
 
         Returns:
             How the turn ended. A failure of the provider is in its ``error``; watchers have seen all of it as events.
@@ -243,12 +251,18 @@ class Session:
             SessionBusyError: a turn is running already, here or in another object of the same session.
             SessionLockedError: a turn is running in another process.
             StorageError: the message could not be stored; nothing was sent.
+            UsageError: the schema is none.
         """
+        schema = checked_schema(response_schema) if response_schema is not None else None
         self._require_idle()
         self._runtime.activate(self)
         transcript = self._transcript
         loop = TurnLoop(
-            self._loop_settings(), transcript, publish=self.stream.publish, decide=self._decide, ask=self._ask_question
+            self._loop_settings(schema),
+            transcript,
+            publish=self.stream.publish,
+            decide=self._decide,
+            ask=self._ask_question,
         )
         blocks = (TextBlock(content),) if isinstance(content, str) else tuple(content)
         outcome = TurnOutcome(error=OpenheimError("the turn ended in a way that it should not"))
@@ -358,7 +372,7 @@ class Session:
                 # It is made anew from the messages where it is missing, and written again at the end of the turn.
                 self.stream.publish(Notice("warning", str(err)))
 
-    def _loop_settings(self) -> LoopSettings:
+    def _loop_settings(self, response_schema: Mapping[str, Any] | None = None) -> LoopSettings:
         binding = self.binding
         settings = LoopSettings(
             provider=binding.provider,
@@ -376,6 +390,7 @@ class Session:
             cache=binding.cache,
             context=self._runtime.context_settings(binding),
             fitter=self._fitter,
+            response_schema=response_schema,
             price=binding.price,
         )
         if not binding.fallbacks:
@@ -427,6 +442,7 @@ class Session:
                 outcome.error.to_dict() if outcome.error is not None else None,
                 tuple(outcome.denied),
                 outcome.cost,
+                outcome.value,
             )
         )
 

@@ -96,7 +96,9 @@ class LogDigest:
             self.last_at = created
         role = raw.get("role")
         if role == "user":
-            self.totals.turns += 1
+            step = raw.get("step")
+            # Within a turn, it is the runtime that speaks to the model in the user's place.
+            self.totals.turns += not (isinstance(step, int) and step > 1)
             if self.first_prompt is None:
                 self.first_prompt = title_of(text_of(raw))
         elif role == "assistant":
