@@ -98,7 +98,7 @@ def show_command(session_id: Id, as_json: AsJson = False, full: Full = False) ->
     if as_json:
         print_json(conversation(stored, full=full))
         return
-    totals = totals_of([message_to_stored(message) for message in stored.messages])
+    totals = totals_of(map(message_to_stored, stored.messages), stored.records)
     text = markdown(stored.meta, stored.messages, more_facts=_totals_shown(totals, loaded))
     print_text(text, end="")
 

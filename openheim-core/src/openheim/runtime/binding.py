@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from openheim.agent.cancellation import slip_in_words, slipped
 from openheim.config.selection import check_model, select_provider
-from openheim.runtime.session import ModelBinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from openheim.plugins.host import PluginHost
     from openheim.providers import Provider, ProviderSettings
 
-__all__ = ("GIVEN_PROVIDER", "BoundProviders")
+__all__ = ("GIVEN_PROVIDER", "BoundProviders", "ModelBinding")
 
 #: What stands for the name of a provider that the program gave as an object.
 GIVEN_PROVIDER = "(given)"
@@ -26,6 +27,19 @@ GIVEN_PROVIDER = "(given)"
 _KEPT = 256
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ModelBinding:
+    """The provider and model of a session. ``cache`` is the provider's place for bytes made from its messages."""
+
+    provider: Provider
+    provider_name: str
+    model: str
+    max_tokens: int | None = None
+    thinking: str | int | None = None
+    context_window: int | None = None
+    cache: dict[str, Any] = field(default_factory=dict)
 
 
 class BoundProviders:
@@ -64,8 +78,10 @@ class BoundProviders:
             if close is not None:
                 try:
                     await close()
-                except Exception as err:
-                    _log.warning("provider %s failed to close: %s: %s", name, type(err).__name__, err)
+                except BaseException as err:
+                    if not slipped(err):
+                        raise
+                    _log.warning("provider %s, being closed, %s", name, slip_in_words(err))
 
     def _select(self, provider: str | None, model: str | None) -> tuple[str, str]:
         selection = select_provider(self._loaded.config, provider=provider, model=model)

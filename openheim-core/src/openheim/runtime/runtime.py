@@ -20,7 +20,7 @@ from openheim.agent.turn import ToolEnvironment, filtered_environment
 from openheim.agent.window import ContextSettings
 from openheim.config.models import resolve_mode
 from openheim.config.selection import KEY_VARIABLES
-from openheim.errors import ConfigError, PluginError, SessionBusyError
+from openheim.errors import ConfigError, PluginError, SessionBusyError, described
 from openheim.gates import GateSession
 from openheim.http import HttpClient
 from openheim.messages import ToolUseBlock
@@ -29,11 +29,12 @@ from openheim.permissions.modes import known_mode
 from openheim.prompt import merged_skills
 from openheim.retry import RetryPolicy
 from openheim.runtime.background import BackgroundTask
-from openheim.runtime.binding import GIVEN_PROVIDER, BoundProviders
+from openheim.runtime.binding import GIVEN_PROVIDER, BoundProviders, ModelBinding
 from openheim.runtime.flushing import Flusher
 from openheim.runtime.live import LiveSessions
 from openheim.runtime.places import Places, current_directory
-from openheim.runtime.session import ModelBinding, Session, SessionOptions
+from openheim.runtime.saving import SessionSaver
+from openheim.runtime.session import Session, SessionOptions
 from openheim.store import HistoryStore, SessionMeta
 from openheim.tools import ToolsContext
 
@@ -103,15 +104,15 @@ class Runtime:
         self.store = HistoryStore(loaded.data_dir / "history")
         sessions = loaded.config.sessions
         self.live = LiveSessions(capacity=sessions.max_live, idle_secs=sessions.idle_secs)
-        self._report = report or _log.warning
+        self.report = report or _log.warning
         self._given_tools = tuple(tools)
         self._toolboxes: dict[Path, Toolbox] = {}
         self._http: HttpClient | None = None
-        self._providers = BoundProviders(loaded, host, lambda: self.http, self._report)
+        self._providers = BoundProviders(loaded, host, lambda: self.http, self.report)
         self._gate_settings: dict[str, Any] = {}
         self._places = Places(loaded)
         self._observers: list[tuple[str, Callable[..., object]]] | None = None
-        self._flusher = Flusher(self._report)
+        self._flusher = Flusher()
         self._closed = anyio.Event()
         self._exit = AsyncExitStack()
         self._group: TaskGroup | None = None
@@ -305,15 +306,13 @@ class Runtime:
         return Session(
             self,
             meta,
-            stored.messages if stored is not None else (),
             binding=binding,
             toolbox=self.toolbox_for(place.files.root),
             files=place.files,
             prompt=prompt,
             options=options,
             first_seq=self._first_seq(),
-            records=stored.records if stored is not None else (),
-            position=stored.position if stored is not None else None,
+            stored=stored,
         )
 
     def _admit(self, session: Session) -> Session:
@@ -338,7 +337,7 @@ class Runtime:
             )
 
     def close_session(self, session: Session) -> None:
-        """Lets go of a session; its files stay."""
+        """Lets go of a session; its files stay. A running turn is cancelled, and keeps the session's lease until then."""
         self.live.remove(session)
         session.close()
 
@@ -464,7 +463,7 @@ class Runtime:
             try:
                 call(event=event, session_id=session_id)
             except (Exception, SystemExit) as err:
-                self._report(f"plugin {name} failed to observe and is not called again: {type(err).__name__}: {err}")
+                self.report(f"plugin {name} failed to observe and is not called again: {described(err)}")
                 if self._observers is not None and observer in self._observers:
                     self._observers.remove(observer)
 
@@ -513,9 +512,9 @@ class Runtime:
         self._group.start_soon(task.run, call, arguments)
         return task
 
-    def flush_later(self, session: Session) -> None:
-        """Has the session's files made durable soon, off the event loop."""
-        self._flusher.later(session)
+    def saver_for(self, *arguments: Any, **named: Any) -> SessionSaver:
+        """What keeps a session's files; arguments as of :class:`SessionSaver`, behind those that the runtime has."""
+        return SessionSaver(self.store, self._flusher, *arguments, **named)
 
     async def _refresh_leases(self) -> None:
         while not self._closing:
