@@ -131,7 +131,7 @@ async def test_a_lease_that_cannot_be_renewed_ends_no_session(tmp_path: Path, mo
             # The next time it works again.
             stamp = runtime.store.lock_path(session.id).stat().st_mtime_ns
             while runtime.store.lock_path(session.id).stat().st_mtime_ns == stamp:
-                await anyio.sleep(0.001)
+                await anyio.lowlevel.checkpoint()
             pause.release()
             await session.wait_until_idle()
         assert session.messages[-1].text == "ab"
@@ -199,7 +199,13 @@ async def test_a_compaction_can_be_cancelled(tmp_path: Path) -> None:
                 await session.wait_until_idle()
         assert (done, provider.cancelled) == ([False], 1)
         await session.run("third")
-        assert [message.text for message in provider.requests[-1].messages] == ["first", "one", "second", "two", "third"]
+        assert [message.text for message in provider.requests[-1].messages] == [
+            "first",
+            "one",
+            "second",
+            "two",
+            "third",
+        ]
         assert not [record for record in runtime.store.load(session.id).records if record["record"] == "compaction"]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from openheim import Session, tool
@@ -55,7 +56,7 @@ async def saved(session: Session) -> None:
     """Returns once nothing is unsaved any more."""
     with anyio.fail_after(10):
         while session.unsaved is not None:
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
 
 
 # --- sessions that are deleted ---
@@ -218,7 +219,7 @@ async def test_a_disk_that_refuses_is_told_once_and_tried_again(
         await session.run("on")
         with anyio.fail_after(10):
             while len(notices) < 2:
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
         await saved(session)
 
 
@@ -234,7 +235,7 @@ async def test_so_are_metadata_that_cannot_be_replaced(tmp_path: Path, soon: Non
         await session.run("on")
         with anyio.fail_after(10):
             while not reports:
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
         assert session.unsaved is not None
         assert str(meta) in str(session.unsaved)
         meta.rmdir()
@@ -295,7 +296,7 @@ async def test_what_could_not_be_written_is_written_between_turns_too(
         full = False
         with anyio.fail_after(10):
             while len(runtime.store.load(session.id).records) < 3:
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
         await saved(session)
         stored = runtime.store.load(session.id)
     assert [message.text for message in stored.messages] == ["go", "ok"]

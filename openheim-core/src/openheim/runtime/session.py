@@ -19,7 +19,6 @@ from openheim.events import Notice, TurnFinished
 from openheim.gates import Decision, GateSession, ToolCall
 from openheim.messages import TextBlock
 from openheim.permissions import PermissionPolicy
-from openheim.permissions.modes import known_mode
 from openheim.runtime.asks import Asks
 from openheim.runtime.binding import GIVEN_PROVIDER, ModelBinding
 from openheim.runtime.stream import EventStream
@@ -33,33 +32,17 @@ if TYPE_CHECKING:
     from openheim.agent.toolbox import Toolbox
     from openheim.events import Delta, Event, PermissionAsked
     from openheim.files import Files
-    from openheim.gates import Gate
     from openheim.messages import Block, Message, ToolUseBlock
-    from openheim.permissions import Rule
     from openheim.prompt import PromptBuilder
     from openheim.providers import Provider, ToolSpec
+    from openheim.runtime.options import SessionOptions
     from openheim.runtime.runtime import Runtime
     from openheim.store import SessionMeta, StoredSession
 
 #: Events that :meth:`Session.prompt` holds for whoever iterates over it; deltas that wait are joined.
 ITERATOR_CAPACITY = 65_536
 
-__all__ = ("Session", "SessionOptions", "Snapshot")
-
-
-@dataclass(slots=True)
-class SessionOptions:
-    """How a session behaves, beyond what its metadata says.
-
-    Args:
-        attended: whether a watcher can answer questions. Where none can, the mode settles them.
-    """
-
-    gate: Gate
-    allow: tuple[Rule, ...] = ()
-    deny: tuple[Rule, ...] = ()
-    attended: bool = False
-    max_iterations: int = 10
+__all__ = ("Session", "Snapshot")
 
 
 @dataclass(slots=True, frozen=True)
@@ -196,13 +179,13 @@ class Session:
         return self.asks.answer(ask_id, decision, by=by, remember=remember)
 
     def set_mode(self, mode: str) -> None:
-        """Changes the mode, from the next call on.
+        """Changes the mode, from the next call on. Where a managed policy sets it, a notice says that it stays.
 
         Raises:
             ConfigError: there is no such mode.
             SessionNotFoundError: the session was deleted meanwhile.
         """
-        mode = known_mode(mode)
+        mode = self._governed_mode(mode)
         self._keep({"record": "mode", "mode": mode})
         self.meta.mode = mode
 
@@ -215,6 +198,9 @@ class Session:
         binding = self._runtime.bind(provider, model)
         self._keep({"record": "model", "provider": binding.provider_name, "model": binding.model})
         self._use(binding)
+
+    def _governed_mode(self, mode: str) -> str:
+        return self._runtime.governed_mode(mode, lambda text: self.stream.publish(Notice("warning", text)))
 
     def _use(self, binding: ModelBinding) -> None:
         self.binding = binding
@@ -375,7 +361,7 @@ class Session:
         self._logged |= state
         mode = resolve_mode(state.get("mode", ""))
         if mode is not None:
-            self.meta.mode = mode
+            self.meta.mode = self._governed_mode(mode)
         chosen = state.get("provider"), state.get("model")
         given = GIVEN_PROVIDER in (self.binding.provider_name, chosen[0])
         if None in chosen or given or chosen == (self.binding.provider_name, self.binding.model):

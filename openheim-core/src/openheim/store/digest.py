@@ -25,7 +25,7 @@ class Price(Protocol):
 
 @dataclass(slots=True)
 class Totals:
-    """What a session has used.
+    """What a session has used, its summaries included.
 
     Args:
         turns: prompts of the user.
@@ -40,6 +40,10 @@ class Totals:
     def tokens(self) -> Usage:
         """The tokens of all models."""
         return sum(self.usage.values(), Usage())
+
+    def to_dict(self, cost: float | None = None) -> dict[str, Any]:
+        """As JSON has it: ``messages``, ``turns``, the counts of tokens, and ``cost``, None where it is not known."""
+        return {"messages": self.messages, "turns": self.turns, **self.tokens.to_dict(), "cost": cost}
 
     def cost(self, price: Callable[[str, str], Price | None]) -> float | None:
         """What it cost, in the currency of the prices.

@@ -88,7 +88,8 @@ class SessionLog:
     def append_beside(self, record: Mapping[str, Any]) -> None:
         """Adds a record while another process may hold the session's lease; nothing of that process's is touched.
 
-        Raises as :meth:`append` does. The record is on the disk.
+        Raises as :meth:`append` does, and :class:`SessionNotFoundError` if there is no such log. The record is on the
+        disk.
         """
         data = dump_bytes(record) + b"\n"
         try:
@@ -103,6 +104,8 @@ class SessionLog:
                 datasync(descriptor)
             finally:
                 os.close(descriptor)
+        except FileNotFoundError:
+            raise self._deleted() from None
         except OSError as err:
             raise self._failure("write", err) from err
 
@@ -121,11 +124,7 @@ class SessionLog:
             if not self._known:
                 return 0
             self.close()
-            raise SessionNotFoundError(
-                f"the session {self.path.stem} was deleted meanwhile",
-                session_id=self.path.stem,
-                hint="start a new session",
-            ) from None
+            raise self._deleted() from None
         except OSError as err:
             raise self._failure("read", err) from err
         known = self._known_of(stat)
@@ -291,6 +290,12 @@ class SessionLog:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def _deleted(self) -> SessionNotFoundError:
+        name = self.path.stem
+        return SessionNotFoundError(
+            f"the session {name} was deleted meanwhile", session_id=name, hint="start a new session"
+        )
 
     def _failure(self, verb: str, err: OSError) -> StorageError:
         return StorageError(f"cannot {verb} {self.path}: {err.strerror}", hint="check free space and permissions")
