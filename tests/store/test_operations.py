@@ -245,8 +245,13 @@ def test_a_session_can_be_marked_while_another_process_runs_a_turn(store: Histor
     with workers("contend", store.folder, 1) as (other,):
         tell(other, "try")
         assert heard(other).startswith("held")
+        assert [row.meta.title for row in list_sessions(store).rows] == ["a title"]
         assert rename_session(store, ID, "new").title == "new"
-        assert archive_session(store, ID).archived
+        assert [row.meta.title for row in list_sessions(store).rows] == ["new"]
+        archived = archive_session(store, ID)
+        assert (archived.archived, archived.title) == (True, "new")
+        assert list_sessions(store).rows == []
+        assert [row.meta.title for row in list_sessions(store, archived=True).rows] == ["new"]
         # The metadata belongs to whoever runs the turn.
         assert store.meta_path(ID).read_bytes() == meta
         assert store.lock_path(ID).exists()
@@ -255,6 +260,17 @@ def test_a_session_can_be_marked_while_another_process_runs_a_turn(store: Histor
     loaded = store.load(ID)
     assert (loaded.meta.title, loaded.meta.archived) == ("new", True)
     assert [row.meta.title for row in list_sessions(store, archived=True).rows] == ["new"]
+
+
+def test_a_session_that_was_deleted_meanwhile_is_not_made_anew_by_a_mark(store: HistoryStore) -> None:
+    write_session(store, ID, user("one"))
+    log = store.log(ID)
+    delete_session(store, ID)
+    with pytest.raises(SessionNotFoundError):
+        log.append_beside({"record": "archived"})
+    with pytest.raises(SessionNotFoundError):
+        rename_session(store, ID, "new")
+    assert not store.exists(ID)
 
 
 # --- removal ---

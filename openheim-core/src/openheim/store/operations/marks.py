@@ -76,7 +76,8 @@ def _mark(store: HistoryStore, session_id: str, record: dict[str, Any]) -> Sessi
         # The metadata belongs to whoever runs the turn, and is about to be written there.
         log.append_beside(record)
         _show_in_listings(store, session_id)
-        return _marked(store, session_id, record)
+        # An earlier mark may be in the log alone as well.
+        return store.load(session_id).meta
 
 
 def _show_in_listings(store: HistoryStore, session_id: str) -> None:
