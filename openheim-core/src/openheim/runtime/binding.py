@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from openheim.agent.cancellation import slip_in_words, slipped
 from openheim.config.selection import check_model, select_provider
+from openheim.runtime.session import GIVEN_PROVIDER, ModelBinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,28 +18,12 @@ if TYPE_CHECKING:
     from openheim.plugins.host import PluginHost
     from openheim.providers import Provider, ProviderSettings
 
-__all__ = ("GIVEN_PROVIDER", "BoundProviders", "ModelBinding")
-
-#: What stands for the name of a provider that the program gave as an object.
-GIVEN_PROVIDER = "(given)"
+__all__ = ("BoundProviders",)
 
 #: Selections that are remembered: entries and models by name.
 _KEPT = 256
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class ModelBinding:
-    """The provider and model of a session. ``cache`` is the provider's place for bytes made from its messages."""
-
-    provider: Provider
-    provider_name: str
-    model: str
-    max_tokens: int | None = None
-    thinking: str | int | None = None
-    context_window: int | None = None
-    cache: dict[str, Any] = field(default_factory=dict)
 
 
 class BoundProviders:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = ("FLUSH_PAUSE_SECS", "Flushed", "Flusher")
+
+_log = logging.getLogger(__name__)
 
 #: Seconds between two flushes at least.
 FLUSH_PAUSE_SECS = 0.25
@@ -106,7 +109,12 @@ class Flusher:
                 # Out of descriptors, for instance.
                 self._settle(files, err)
         if flushes:
-            for files, error in await to_thread.run_sync(_run_all, flushes):
+            try:
+                ended = await to_thread.run_sync(_run_all, flushes)
+            except RuntimeError:
+                # There is no thread to be had.
+                ended = _run_all(flushes)
+            for files, error in ended:
                 self._settle(files, error)
 
     def _settle(self, files: Flushed, error: Exception | None) -> None:
@@ -118,7 +126,11 @@ class Flusher:
             if files.is_open or number <= CLOSED_RETRIES:
                 delay = min(delay, LAST_RETRY_SECS)
                 self._retries[files] = _Retry(anyio.current_time() + delay, delay, number)
-        files.flushed(error)
+        try:
+            files.flushed(error)
+        except Exception as err:
+            # Whoever is told may fail, which must not be the end of every session.
+            _log.warning("a report of what could not be saved failed: %s", described(err))
 
 
 def _run_all(flushes: Iterable[tuple[Flushed, Callable[[], None]]]) -> list[tuple[Flushed, Exception | None]]:

@@ -29,13 +29,13 @@ from openheim.permissions.modes import known_mode
 from openheim.prompt import merged_skills
 from openheim.retry import RetryPolicy
 from openheim.runtime.background import BackgroundTask
-from openheim.runtime.binding import GIVEN_PROVIDER, BoundProviders, ModelBinding
+from openheim.runtime.binding import BoundProviders
 from openheim.runtime.flushing import Flusher
 from openheim.runtime.live import LiveSessions
 from openheim.runtime.options import SessionOptions, governed, governed_mode
 from openheim.runtime.places import Places, current_directory
 from openheim.runtime.saving import SessionSaver
-from openheim.runtime.session import Session
+from openheim.runtime.session import GIVEN_PROVIDER, ModelBinding, Session
 from openheim.store import HistoryStore, SessionMeta
 from openheim.tools import ToolsContext
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,7 +20,6 @@ from openheim.gates import Decision, GateSession, ToolCall
 from openheim.messages import TextBlock
 from openheim.permissions import PermissionPolicy
 from openheim.runtime.asks import Asks
-from openheim.runtime.binding import GIVEN_PROVIDER, ModelBinding
 from openheim.runtime.stream import EventStream
 from openheim.runtime.transcript import Transcript
 from openheim.store.meta import state_in, title_of
@@ -42,7 +41,23 @@ if TYPE_CHECKING:
 #: Events that :meth:`Session.prompt` holds for whoever iterates over it; deltas that wait are joined.
 ITERATOR_CAPACITY = 65_536
 
-__all__ = ("Session", "Snapshot")
+#: What stands for the name of a provider that the program gave as an object.
+GIVEN_PROVIDER = "(given)"
+
+__all__ = ("GIVEN_PROVIDER", "ModelBinding", "Session", "Snapshot")
+
+
+@dataclass(slots=True)
+class ModelBinding:
+    """The provider and model of a session. ``cache`` is the provider's place for bytes made from its messages."""
+
+    provider: Provider
+    provider_name: str
+    model: str
+    max_tokens: int | None = None
+    thinking: str | int | None = None
+    context_window: int | None = None
+    cache: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True, frozen=True)
