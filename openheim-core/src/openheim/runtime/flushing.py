@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from anyio import to_thread
@@ -48,12 +48,15 @@ class Flushed(Protocol):
         ...
 
 
-class _Retry(NamedTuple):
-    """``due`` is by anyio's clock, ``delay`` what was waited for it."""
+class _Retry:
+    """``due`` is by anyio's clock, ``delay`` what is waited for it."""
 
-    due: float
-    delay: float
-    number: int
+    __slots__ = ("delay", "due", "number")
+
+    def __init__(self, delay: float, number: int) -> None:
+        self.delay = delay
+        self.due = anyio.current_time() + delay
+        self.number = number
 
 
 class Flusher:
@@ -124,8 +127,7 @@ class Flusher:
         if error is not None and not isinstance(error, SessionNotFoundError):
             delay, number = (FIRST_RETRY_SECS, 1) if last is None else (last.delay * 2, last.number + 1)
             if files.is_open or number <= CLOSED_RETRIES:
-                delay = min(delay, LAST_RETRY_SECS)
-                self._retries[files] = _Retry(anyio.current_time() + delay, delay, number)
+                self._retries[files] = _Retry(min(delay, LAST_RETRY_SECS), number)
         try:
             files.flushed(error)
         except Exception as err:
