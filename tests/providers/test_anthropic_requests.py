@@ -727,7 +727,7 @@ def test_any_history_is_accepted(history: list[Message], cut: int, thinking: Any
         for upto, of_cache in ((cut, cache), (len(history), cache), (len(history), {})):
             part = history[:upto]
             # Whether a pause behind mere text can go on is the service's to say.
-            ended = upto < len(history) and not (part and part[-1].stop_reason == "paused")
+            ended = upto < len(history) and not any(one.stop_reason == "paused" for one in part)
             kept.update(part if ended else [*part, *ends])
             request = ModelRequest("claude-sonnet-4-5", "S", kept.messages, (), thinking=thinking, cache=of_cache)
             await provider.generate(request, lambda delta: None)
