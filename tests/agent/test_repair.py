@@ -53,7 +53,7 @@ def shape(messages: list[Message]) -> list[str]:
     ("history", "sent"),
     [
         ([user("a"), calls("1")], ["a", "m-1", "1!"]),
-        ([user("a"), calls("1", "2"), result("2")], ["a", "m-1", "2", "1!"]),
+        ([user("a"), calls("1", "2"), result("2")], ["a", "m-1", "1!", "2"]),
         ([user("a"), calls("1", "2"), result("1"), user("b")], ["a", "m-1", "1", "2!", "b"]),
         ([user("a"), calls("1"), calls("2"), result("2")], ["a", "m-1", "1!", "m-2", "2"]),
         ([user("a"), calls("1"), result("1")], ["a", "m-1", "1"]),

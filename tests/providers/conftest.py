@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 
 from openheim.events import Delta, TextDelta, ThinkingDelta
 from openheim.http import HttpClient
-from openheim.messages import Message, TextBlock
+from openheim.messages import Block, ImageBlock, Message, TextBlock, ToolResultBlock
 from openheim.providers import ModelReply, ModelRequest, Provider, ProviderSettings
 
 CASES = Path(__file__).resolve().parent.parent / "cases"
@@ -38,6 +38,27 @@ class Call:
     @property
     def thinking(self) -> str:
         return "".join(delta.text for delta in self.deltas if isinstance(delta, ThinkingDelta))
+
+
+def user(*blocks: Block | str) -> Message:
+    return Message("user", _blocks(blocks))
+
+
+def assistant(*blocks: Block | str, **fields: Any) -> Message:
+    return Message("assistant", _blocks(blocks), **fields)
+
+
+def result(call_id: str, content: str, *images: ImageBlock) -> Message:
+    return Message("tool", (ToolResultBlock(call_id, "read_file", content, images=images),))
+
+
+def answered(reply: ModelReply, wire: str, provider: str = "mine") -> Message:
+    """The message that a reply is stored as."""
+    return Message("assistant", reply.content, wire=wire, provider=provider, opaque=reply.opaque)
+
+
+def _blocks(blocks: Iterable[Block | str]) -> tuple[Block, ...]:
+    return tuple(TextBlock(block) if isinstance(block, str) else block for block in blocks)
 
 
 def user_says(*texts: str, **fields: Any) -> ModelRequest:
