@@ -296,6 +296,8 @@ async def test_a_turn_of_another_wire_goes_on_without_thinking(make_call: MakeCa
     body = await sent(make_call, request)
     assert body["thinking"] == {"type": "disabled"}
     assert [part["type"] for part in body["messages"][3]["content"]] == ["tool_use"]
+    request.model = "claude-opus-4-6"
+    assert (await sent(make_call, request))["thinking"] == {"type": "adaptive"}
 
 
 # --- messages ---

@@ -95,7 +95,7 @@ class MessageEncoder:
                         encoded = self._call(block, message) | _extra(extras, "tool_use", calls)
                 case ThinkingBlock() if own and block.signature:
                     encoded = {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
-                case RedactedThinkingBlock() if own:
+                case RedactedThinkingBlock() if own and block.data:
                     encoded = {"type": "redacted_thinking", "data": block.data}
                 case UnknownBlock() if own and _is_sendable(block, message):
                     encoded = block.raw

@@ -159,7 +159,7 @@ class AnthropicProvider:
         except ValueError as err:
             raise InvalidRequestError(str(err)) from err
         max_tokens = settings.max_tokens if request.max_tokens is None else request.max_tokens
-        fields = thinking_fields(thinking, traits, max_tokens, paused=conversation.lacks_thinking)
+        fields = thinking_fields(thinking, traits, max_tokens, lacks_thinking=conversation.lacks_thinking)
         fields["stream"] = True
         if container := container_of(request.messages):
             fields["container"] = container
