@@ -12,7 +12,7 @@ __all__ = ("generation", "thinking_config")
 
 _VERSION = re.compile(r"gemini-(\d{1,3})(?:\.(\d{1,3}))?(?![\d.])")
 
-#: What has no number in its name and always is one of the newest, such as ``gemini-flash-latest``.
+#: What has no number in its name and always is one of the newest, such as ``gemini-3.8-flash``.
 _LATEST = re.compile(r"gemini-[a-z-]+-latest")
 _NEWEST = (3, 0)
 
