@@ -338,10 +338,10 @@ class SyncSession:
         """See :attr:`openheim.Session.warnings`."""
         return self._session.warnings
 
-    def run(self, content: str | Sequence[Block]) -> TurnOutcome:
+    def run(self, content: str | Sequence[Block], *, response_schema: Mapping[str, Any] | None = None) -> TurnOutcome:
         """Runs one turn; see :meth:`openheim.Session.run`. Ctrl+C cancels it."""
         portal = self._client.portal
-        turn = portal.start_task_soon(self._session.run, content)
+        turn = portal.start_task_soon(partial(self._session.run, content, response_schema=response_schema))
         try:
             return turn.result()
         except KeyboardInterrupt:
@@ -349,10 +349,12 @@ class SyncSession:
             turn.result()
             raise
 
-    def prompt(self, content: str | Sequence[Block]) -> Iterator[Event]:
+    def prompt(
+        self, content: str | Sequence[Block], *, response_schema: Mapping[str, Any] | None = None
+    ) -> Iterator[Event]:
         """Runs one turn and yields its events as they come; leaving the loop early cancels it."""
         portal = self._client.portal
-        events = portal.call(lambda: self._session.prompt(content))
+        events = portal.call(lambda: self._session.prompt(content, response_schema=response_schema))
         try:
             while True:
                 event = portal.call(_next, events)

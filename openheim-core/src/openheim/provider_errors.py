@@ -76,6 +76,9 @@ _DECISIVE: dict[str, type[ProviderError]] = {
     "api_key_invalid": AuthError,
     "content_filter": BlockedError,
     "content_policy_violation": BlockedError,
+    "image_content_policy_violation": BlockedError,
+    "misalignment_policy_violation": BlockedError,
+    "bio_policy": BlockedError,
 }
 
 #: Codes and types that decide where there is no status of an error, as inside a stream.
@@ -95,6 +98,19 @@ _GENERAL: dict[str, type[ProviderError]] = {
     "unavailable": OverloadedError,
     "overloaded": OverloadedError,
     "server_overloaded": OverloadedError,
+    "server_is_overloaded": OverloadedError,
+    "slow_down": OverloadedError,
+    "invalid_prompt": InvalidRequestError,
+    "invalid_image": InvalidRequestError,
+    "invalid_image_format": InvalidRequestError,
+    "invalid_base64_image": InvalidRequestError,
+    "invalid_image_url": InvalidRequestError,
+    "image_too_large": InvalidRequestError,
+    "image_too_small": InvalidRequestError,
+    "image_parse_error": InvalidRequestError,
+    "image_file_too_large": InvalidRequestError,
+    "unsupported_image_media_type": InvalidRequestError,
+    "empty_image_file": InvalidRequestError,
 }
 
 _BILLING_TEXTS = ("credit balance is too low",)

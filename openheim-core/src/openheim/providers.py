@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from openheim.events import Delta
     from openheim.messages import Block, Finish, Message, Usage
 
-__all__ = ("EmitDelta", "ModelInfo", "ModelReply", "ModelRequest", "Provider", "ProviderSettings", "ToolSpec")
+__all__ = (
+    "EmitDelta",
+    "ModelInfo",
+    "ModelReply",
+    "ModelRequest",
+    "Provider",
+    "ProviderSettings",
+    "ToolSpec",
+    "wire_of",
+)
 
 #: Called by a provider for each piece of a reply as it comes. Plain and quick: it never blocks and never raises.
 EmitDelta: TypeAlias = "Callable[[Delta], None]"
@@ -127,8 +136,10 @@ class ModelRequest:
         thinking: see :class:`ProviderSettings`.
         cache: kept for the session and this provider; a place for bytes already made from messages. Using it is
             optional.
-        response_schema: a JSON Schema that the text of the reply has to match, or None.
+        response_schema: a JSON Schema that the text of the reply has to match, unless it calls tools; or None.
         session_id: the session that asks, or ``""``: for services that route requests of one session to one cache.
+        max_output_tokens: what the model can write at most, as its service lists it, or None. It is no wish: only a
+            provider that has to send a cap where the user set none should not send more.
     """
 
     model: str
@@ -140,6 +151,7 @@ class ModelRequest:
     cache: dict[str, Any] = field(default_factory=dict)
     response_schema: Mapping[str, Any] | None = None
     session_id: str = ""
+    max_output_tokens: int | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -172,6 +184,12 @@ class Provider(Protocol):
 
     A provider may also have ``async models() -> list[ModelInfo]`` and ``async aclose() -> None``. One that has a fixed
     set of models may name them in ``known_models: tuple[str, ...]``; asking for another is then refused beforehand.
+    One whose protocol depends on the model has ``wire_for(model: str) -> str``; ``wire`` is then that of its default.
+    One whose service has a place for ``response_schema`` says so with ``structured_output = True``; for any other, the
+    schema is in the system text. Either way the core checks what comes.
+
+    What ``models`` says is kept when the user asks for it (``openheim models --refresh``), and its sizes are used where
+    the settings have none.
     """
 
     wire: str
@@ -187,3 +205,9 @@ class Provider(Protocol):
             ProviderError: one class per cause (see :mod:`openheim.errors`), with ``partial`` holding what had arrived.
         """
         ...
+
+
+def wire_of(provider: Provider, model: str) -> str:
+    """The wire that a provider speaks for a model."""
+    wire_for: Callable[[str], str] | None = getattr(provider, "wire_for", None)
+    return provider.wire if wire_for is None else wire_for(model)

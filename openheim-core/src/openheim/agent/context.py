@@ -17,6 +17,7 @@ from openheim.agent.compaction import Compaction, compaction_in
 from openheim.agent.repair import RepairedHistory, is_derived
 from openheim.agent.results import old_result_bytes, shortened_results
 from openheim.agent.sizes import message_size, text_size, tools_size
+from openheim.agent.structured import request_system
 from openheim.agent.window import Room
 from openheim.messages import TextBlock
 
@@ -111,7 +112,7 @@ class ContextFitter:
         self._binding = binding
         self._request_tokens = settings.context.request_tokens(settings.max_tokens)
         self._old_result_bytes = old_result_bytes(settings.context.window)
-        self._system_size = text_size(settings.system)
+        self._system_size = text_size(request_system(settings))
         if self._tools[0] is not settings.offered:
             self._tools = (settings.offered, tools_size(settings.offered))
 

@@ -14,7 +14,7 @@ from openheim.cli.failures import print_traceback, report_failure, warn
 from openheim.cli.interrupts import ignore_signals, turn_signals
 from openheim.cli.lean import LeanCommand
 from openheim.cli.printing import print_text
-from openheim.cli.prompt_input import prompt_blocks
+from openheim.cli.prompt_input import prompt_blocks, read_schema
 from openheim.cli.run_result import failed_result, run_result
 from openheim.cli.starting import make_runtime
 from openheim.errors import StorageError, UsageError
@@ -22,7 +22,7 @@ from openheim.permissions import parse_rule
 from openheim.permissions.modes import known_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from openheim.cli.output import StdoutWriter
     from openheim.cli.run_output import Output
@@ -71,6 +71,9 @@ def run(
     ] = None,
     deny: Annotated[list[str] | None, typer.Option(metavar="RULE", help="Rule that denies; it wins.")] = None,
     image: Annotated[list[str] | None, typer.Option(metavar="FILE", help="Attach an image file.")] = None,
+    schema: Annotated[
+        str | None, typer.Option(metavar="FILE", help="JSON Schema that the answer has to match.")
+    ] = None,
     output: Annotated[
         OutputFormat, typer.Option(metavar="FORMAT", help="Form of standard output: text, json or stream-json.")
     ] = OutputFormat.TEXT,
@@ -85,6 +88,7 @@ def run(
             raise UsageError("--max-iterations must be at least 1", hint="leave it out for the default")
         if timeout is not None and not timeout > 0:
             raise UsageError("--timeout must be more than 0 seconds", hint="leave it out for no limit")
+        response_schema = read_schema(schema) if schema is not None else None
         content = prompt_blocks(prompt, image or (), timeout_secs=timeout)
         runtime = make_runtime(_settings(max_iterations, mode, allow, deny), cwd=cwd, trust=trust)
         chosen_mode = runtime.loaded.config.permissions.mode if mode is not None else None
@@ -103,7 +107,7 @@ def run(
         if output is OutputFormat.TEXT:
             raise
         return _fail_early(err, output)
-    return _Run(runtime, chosen, content, output.value, timeout).start()
+    return _Run(runtime, chosen, content, output.value, timeout, response_schema).start()
 
 
 def _settings(
@@ -155,13 +159,20 @@ class _Run:
     """One turn under signals and a time limit."""
 
     def __init__(
-        self, runtime: Runtime, session: Session, content: Sequence[Block], form: str, timeout: float | None
+        self,
+        runtime: Runtime,
+        session: Session,
+        content: Sequence[Block],
+        form: str,
+        timeout: float | None,
+        response_schema: Mapping[str, Any] | None,
     ) -> None:
         self.runtime = runtime
         self.session = session
         self.content = content
         self.form = form
         self.timeout = timeout
+        self.response_schema = response_schema
         self.signal: int | None = None
         self.timed_out = False
 
@@ -209,13 +220,15 @@ class _Run:
         output.start(session)
         session.stream.attach(output.show)
         try:
-            outcome = await session.run(self.content)
+            outcome = await session.run(self.content, response_schema=self.response_schema)
         except Exception as err:
             result = failed_result(err, session)
             if options.current().debug:
                 print_traceback(err)
         else:
             result = run_result(session, outcome, signal=self.signal, timed_out=self.timed_out)
+            if self.response_schema is not None:
+                result.record["value"] = outcome.value
         if not writer.gone:
             output.end(result)
         return result.exit_code

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from openheim.messages import ToolResultBlock
     from openheim.plugins.host import PluginHost
     from openheim.prompt import PromptBuilder
-    from openheim.providers import Provider
+    from openheim.providers import Provider, ProviderSettings
     from openheim.runtime.places import Place
     from openheim.store import StoredSession
     from openheim.tools import Tool
@@ -449,6 +449,10 @@ class Runtime:
         """
         return self._providers.embedder()
 
+    def provider_settings(self, name: str) -> ProviderSettings:
+        """The entry of a provider that :meth:`bind` has given out."""
+        return self._providers.settings_of(name)
+
     def _gate(self, gate: str | Gate) -> Gate:
         if not isinstance(gate, str):
             return gate
@@ -457,10 +461,11 @@ class Runtime:
             self._gate_settings[gate] = self.host.validate_settings("gates", gate, table, where=f"[gates.{gate}]")
         return self.host.create_gate(gate, self._gate_settings[gate])
 
-    def context_settings(self, window: int | None) -> ContextSettings:
+    def context_settings(self, binding: ModelBinding) -> ContextSettings:
         """How requests are kept within a model's window."""
         context = self.loaded.config.context
-        return ContextSettings(window, cast("Strategy", context.strategy), context.reserve_tokens)
+        strategy = cast("Strategy", context.strategy)
+        return ContextSettings(binding.context_window, strategy, context.reserve_tokens, binding.max_output_tokens)
 
     def observer_of(self, session_id: str) -> Callable[[Event], None] | None:
         """What a session's stream calls for its observers, or None where there are none."""

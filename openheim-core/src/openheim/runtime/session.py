@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -12,6 +13,7 @@ import anyio
 from openheim.agent.compaction import compact
 from openheim.agent.context import ContextFitter
 from openheim.agent.loop import LoopSettings, TurnLoop, TurnOutcome
+from openheim.agent.structured import checked_schema
 from openheim.agent.turn import ToolEnvironment
 from openheim.config.models import resolve_mode
 from openheim.errors import OpenheimError, SessionBusyError, SessionLockedError, StorageError
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from openheim.gates import Gate
     from openheim.messages import Block, Message, ToolUseBlock
     from openheim.permissions import Rule
+    from openheim.pricing import Price
     from openheim.prompt import PromptBuilder
     from openheim.providers import Provider, ToolSpec
     from openheim.runtime.runtime import Runtime
@@ -49,7 +52,15 @@ __all__ = ("ModelBinding", "Session", "SessionOptions", "Snapshot")
 
 @dataclass(slots=True)
 class ModelBinding:
-    """The provider and model of a session. ``cache`` is the provider's place for bytes made from its messages."""
+    """The provider and model of a session.
+
+    Args:
+        context_window: of the settings, else as the service lists it; None if neither says.
+        max_output_tokens: what the model can write at most, as the service lists it, or None.
+        price: what its tokens cost, if the settings say.
+        cache: the provider's place for bytes made from the session's messages.
+        fallbacks: who answers in its place, in this order, when it cannot.
+    """
 
     provider: Provider
     provider_name: str
@@ -57,7 +68,10 @@ class ModelBinding:
     max_tokens: int | None = None
     thinking: str | int | None = None
     context_window: int | None = None
+    max_output_tokens: int | None = None
+    price: Price | None = None
     cache: dict[str, Any] = field(default_factory=dict)
+    fallbacks: tuple[ModelBinding, ...] = ()
 
 
 @dataclass(slots=True)
@@ -200,14 +214,16 @@ class Session:
             self._transcript.store_record({**record, "at": self._runtime.timestamp()})
             self._runtime.flush_later(self)
 
-    async def prompt(self, content: str | Sequence[Block]) -> AsyncGenerator[Event, None]:
+    async def prompt(
+        self, content: str | Sequence[Block], *, response_schema: Mapping[str, Any] | None = None
+    ) -> AsyncGenerator[Event, None]:
         """Runs one turn and yields its events as they come; :class:`~openheim.events.TurnFinished` is the last.
 
         Leaving the loop early cancels the turn; ``contextlib.aclosing`` has that happen at once. Arguments and errors
         as in :meth:`run`, whose result the last event tells.
         """
         watching = self.stream.subscribe(capacity=ITERATOR_CAPACITY)
-        turn = self._runtime.start_task(self.run, content)
+        turn = self._runtime.start_task(partial(self.run, response_schema=response_schema), content)
         turn.when_done(watching.close)
         try:
             async for event in watching:
@@ -218,11 +234,15 @@ class Session:
             if not turn.done:
                 self.cancel()
 
-    async def run(self, content: str | Sequence[Block]) -> TurnOutcome:
+    async def run(
+        self, content: str | Sequence[Block], *, response_schema: Mapping[str, Any] | None = None
+    ) -> TurnOutcome:
         """Runs one turn: adds the user's message, then calls model and tools until the model is done.
 
         Args:
             content: text, or blocks of text and images.
+            response_schema: a JSON Schema that the answer has to match. One that does not is asked for once more, and
+                then is an error of the outcome; what the answer stands for is its ``value``.
 
         Returns:
             How the turn ended. A failure of the provider is in its ``error``; watchers have seen all of it as events.
@@ -231,12 +251,18 @@ class Session:
             SessionBusyError: a turn is running already, here or in another object of the same session.
             SessionLockedError: a turn is running in another process.
             StorageError: the message could not be stored; nothing was sent.
+            UsageError: the schema is none.
         """
+        schema = checked_schema(response_schema) if response_schema is not None else None
         self._require_idle()
         self._runtime.activate(self)
         transcript = self._transcript
         loop = TurnLoop(
-            self._loop_settings(), transcript, publish=self.stream.publish, decide=self._decide, ask=self._ask_question
+            self._loop_settings(schema),
+            transcript,
+            publish=self.stream.publish,
+            decide=self._decide,
+            ask=self._ask_question,
         )
         blocks = (TextBlock(content),) if isinstance(content, str) else tuple(content)
         outcome = TurnOutcome(error=OpenheimError("the turn ended in a way that it should not"))
@@ -248,7 +274,7 @@ class Session:
                 started = True
                 outcome = await loop.run()
             except anyio.get_cancelled_exc_class():
-                outcome = TurnOutcome("cancelled", loop.outcome.text, loop.outcome.iterations, loop.outcome.usage)
+                outcome = replace(loop.outcome, stop_reason="cancelled", error=None)
                 raise
             finally:
                 self._loop = None
@@ -346,9 +372,9 @@ class Session:
                 # It is made anew from the messages where it is missing, and written again at the end of the turn.
                 self.stream.publish(Notice("warning", str(err)))
 
-    def _loop_settings(self) -> LoopSettings:
+    def _loop_settings(self, response_schema: Mapping[str, Any] | None = None) -> LoopSettings:
         binding = self.binding
-        return LoopSettings(
+        settings = LoopSettings(
             provider=binding.provider,
             provider_name=binding.provider_name,
             model=binding.model,
@@ -362,8 +388,26 @@ class Session:
             thinking=binding.thinking,
             retry=self._runtime.retry,
             cache=binding.cache,
-            context=self._runtime.context_settings(binding.context_window),
+            context=self._runtime.context_settings(binding),
             fitter=self._fitter,
+            response_schema=response_schema,
+            price=binding.price,
+        )
+        if not binding.fallbacks:
+            return settings
+        return replace(settings, fallbacks=tuple(self._with_model(settings, other) for other in binding.fallbacks))
+
+    def _with_model(self, settings: LoopSettings, binding: ModelBinding) -> LoopSettings:
+        return replace(
+            settings,
+            provider=binding.provider,
+            provider_name=binding.provider_name,
+            model=binding.model,
+            max_tokens=binding.max_tokens,
+            thinking=binding.thinking,
+            cache=binding.cache,
+            context=self._runtime.context_settings(binding),
+            price=binding.price,
         )
 
     def _system_text(self) -> str:
@@ -397,6 +441,8 @@ class Session:
                 outcome.usage,
                 outcome.error.to_dict() if outcome.error is not None else None,
                 tuple(outcome.denied),
+                outcome.cost,
+                outcome.value,
             )
         )
 

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from openheim.messages import Usage
+from openheim.pricing import cost_of
 from openheim.store.meta import SessionMeta, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ("LogDigest", "Price", "Totals", "text_of", "totals_of")
+    from openheim.pricing import Price
 
-
-class Price(Protocol):
-    """Cost per million tokens, in any currency; ``[providers.NAME.price]`` of the settings has this shape."""
-
-    input: float
-    output: float
-    cache_read: float
-    cache_write: float
+__all__ = ("LogDigest", "Totals", "text_of", "totals_of")
 
 
 @dataclass(slots=True)
@@ -52,12 +46,11 @@ class Totals:
         """
         total = 0.0
         for (provider, model), used in self.usage.items():
-            one = price(provider, model)
-            if one is None:
+            cost = cost_of(used, price(provider, model))
+            if cost is None:
                 return None
-            total += used.input_tokens * one.input + used.output_tokens * one.output
-            total += used.cache_read_tokens * one.cache_read + used.cache_creation_tokens * one.cache_write
-        return total / 1_000_000
+            total += cost
+        return total
 
 
 @dataclass(slots=True)
@@ -103,7 +96,9 @@ class LogDigest:
             self.last_at = created
         role = raw.get("role")
         if role == "user":
-            self.totals.turns += 1
+            step = raw.get("step")
+            # Within a turn, it is the runtime that speaks to the model in the user's place.
+            self.totals.turns += not (isinstance(step, int) and step > 1)
             if self.first_prompt is None:
                 self.first_prompt = title_of(text_of(raw))
         elif role == "assistant":
