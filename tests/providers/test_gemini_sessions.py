@@ -11,7 +11,7 @@ import pytest
 from openheim import Client, ToolResult, tool
 from openheim.errors import BlockedError, MalformedToolCallError
 from openheim.messages import ImageBlock, TextBlock
-from openheim.testing import ScriptedProvider, reply_text, reply_tool_calls
+from openheim.testing import PrefixGuard, ScriptedProvider, reply_text, reply_tool_calls
 from tests.agent.sessions import NO_DELAYS
 from tests.support.gemini_server import GeminiServer
 from tests.support.gemini_wire import MODEL, event, events, text, tool_calls
@@ -53,6 +53,7 @@ async def test_a_turn_with_tools_and_the_next_one(tmp_path: Path) -> None:
         assert (await session.run("sure?")).text == "Yes."
         assert server.problems == []
         contents = [request.json["contents"] for request in server.prompts]
+        PrefixGuard(request.body for request in server.prompts).check(at_least=3)
     assert contents[0] == contents[1][:1] == contents[2][:1]
     assert contents[1] == contents[2][:3]
     (said, first, second) = contents[1][1]["parts"]
