@@ -121,6 +121,7 @@ SHOWN = {"includeThoughts": True}
         ("gemini-3.5-flash", "medium", SHOWN | {"thinkingLevel": "MEDIUM"}),
         ("gemini-3.5-flash", "max", SHOWN | {"thinkingLevel": "HIGH"}),
         ("gemini-3.5-flash", 4096, SHOWN | {"thinkingBudget": 4096}),
+        ("gemini-3.5-flash", 99_999, SHOWN | {"thinkingBudget": 32_768}),
         ("models/gemini-3.8-flash", "high", SHOWN | {"thinkingLevel": "HIGH"}),
         ("gemini-12.1-pro", "high", SHOWN | {"thinkingLevel": "HIGH"}),
         # By budget: generation 2.5.
