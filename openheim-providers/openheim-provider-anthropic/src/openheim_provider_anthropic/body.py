@@ -86,7 +86,7 @@ class Conversation:
         Raises:
             InvalidRequestError: a tool's schema, or a field, has no form in JSON.
         """
-        # What may fail comes first: an error that is kept would keep the views of the conversation that are taken below.
+        # What may fail comes first: an error that is kept would keep the views of the conversation taken below.
         end = encoded("a field of the request", dict(fields))[1:]
         system = self._system_bytes(request.system)
         tools = [*tools_of(request.tools).encoded, *server_tools]
