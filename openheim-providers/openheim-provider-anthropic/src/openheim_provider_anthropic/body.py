@@ -86,6 +86,8 @@ class Conversation:
         Raises:
             InvalidRequestError: a tool's schema, or a field, has no form in JSON.
         """
+        # What may fail comes first: an error that is kept would keep the views of the conversation taken below.
+        end = encoded("a field of the request", dict(fields))[1:]
         system = self._system_bytes(request.system)
         tools = [*tools_of(request.tools).encoded, *server_tools]
         choice = b""
@@ -101,7 +103,7 @@ class Conversation:
             pieces += (b',"tools":[', b",".join((*tools[:-1], tools[-1][:-1])), mark, b"}]", choice)
         pieces.append(b',"messages":[')
         self._add_messages(pieces, request.messages, mark)
-        pieces += (b"],", encoded("a field of the request", dict(fields))[1:])
+        pieces += (b"],", end)
         return b"".join(pieces)
 
     def _add_messages(self, pieces: list[bytes | memoryview], messages: Sequence[Message], mark: bytes) -> None:
