@@ -1,9 +1,9 @@
 """Serves the packaged model through llama.cpp's own OpenAI-compatible server, on loopback.
 
 Runs in the environment that holds ``xllamacpp`` and the model's package (``tests/real/requirements.txt``), with the
-folder for the model file as its argument, and ``--embeddings`` behind it for a server that makes embeddings only. Prints
-the address of the API once it answers, and serves until its standard input ends, so that it cannot outlive whoever
-started it.
+folder for the model file as its argument, and ``--embeddings`` behind it for a server that makes embeddings only.
+Prints the address of the API once it answers, and serves until its standard input ends, so that it cannot outlive
+whoever started it.
 """
 
 from __future__ import annotations
