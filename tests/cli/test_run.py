@@ -66,6 +66,7 @@ def test_json_is_one_object(openheim: Command) -> None:
         "text": "Done.",
         "iterations": 2,
         "usage": {"input_tokens": 31, "output_tokens": 8, "cache_creation_tokens": 0, "cache_read_tokens": 0},
+        "cost": None,
         "model": "m-one",
         "provider": "test",
         "denied": [],
@@ -128,7 +129,7 @@ def test_messages_are_on_disk_when_their_line_is_printed(openheim: Command) -> N
         line = json.loads(process.stdout.readline())
         assert line["type"] == "message"
         stored = (openheim.home / "history" / f"{session}.jsonl").read_text().splitlines()
-        assert json.loads(stored[0]) == line["message"]
+        assert json.loads(stored[-1]) == line["message"]
         server.wait_requests(1)
         server.release()
         process.communicate(timeout=40)
@@ -360,3 +361,77 @@ def test_without_any_provider_the_demo_answers_and_says_so(openheim: Command) ->
     assert "hello.txt" in ended.out
     assert ended.err.count("\n") == 1
     assert "OPENAI_API_KEY" in ended.err
+
+
+def test_another_model_takes_over_and_says_so(openheim: Command) -> None:
+    with OpenAIServer([error(401, "no such key")]) as first, OpenAIServer([text("from the second")]) as second:
+        entry = f'[providers.second]\napi_base = "{second.base_url}"'
+        openheim.use(first, f'default_model = "m1"\nfallback = ["second/m2"]\n{entry}', top='default_provider = "test"')
+        ended = openheim("run", "--output", "stream-json", "hi")
+    assert ended.code == 0
+    assert second.prompts[0].json["model"] == "m2"
+    (told,) = [line for line in ended.lines if line["type"] == "model_fallback"]
+    assert {name: told[name] for name in ("provider", "model", "failed_provider", "failed_model")} == {
+        "provider": "second",
+        "model": "m2",
+        "failed_provider": "test",
+        "failed_model": "m1",
+    }
+    assert "no such key" in told["error"]
+    result = ended.lines[-1]
+    assert (result["provider"], result["model"], result["text"]) == ("second", "m2", "from the second")
+    assert [line["message"].get("provider") for line in ended.lines if line["type"] == "message"] == [None, "second"]
+
+
+def test_a_fallback_that_cannot_be_is_told_before_anything_is_sent(openheim: Command) -> None:
+    with OpenAIServer([text("never")]) as server:
+        openheim.use(server, 'fallback = ["nobody/m2"]')
+        ended = openheim("run", "hi")
+        assert not server.prompts
+    assert ended.code == 2
+    assert "config.toml" in ended.err and "line 5" in ended.err and "unknown provider 'nobody'" in ended.err
+
+
+def test_a_priced_turn_tells_its_cost(openheim: Command) -> None:
+    with OpenAIServer([text("ok", usage=(1000, 100)), text("ok", usage=(1000, 100))]) as server:
+        openheim.use(server, "price = { input = 2, output = 10 }")
+        assert openheim("run", "--output", "json", "hi").json["cost"] == 0.003
+        assert (
+            "- Cost: 0.0030\n"
+            in openheim("sessions", "show", next((openheim.home / "history").glob("*.jsonl")).stem).out
+        )
+        openheim.use(server, "price = { input = 2 }")
+        assert openheim("run", "--output", "json", "hi").json["cost"] is None
+
+
+SCHEMA = '{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}'
+
+
+def test_an_answer_that_matches_a_schema(openheim: Command) -> None:
+    (openheim.folder / "city.json").write_text(SCHEMA)
+    with OpenAIServer([text("Ulm"), text('{"city": ', '"Ulm"}')]) as server:
+        openheim.use(server)
+        ended = openheim("run", "--schema", "city.json", "--output", "json", "which?")
+    assert (ended.code, ended.json["value"], ended.json["text"]) == (0, {"city": "Ulm"}, '{"city": "Ulm"}')
+    assert "does not match" in server.prompts[1].json["messages"][-1]["content"]
+
+
+def test_an_answer_that_never_matches_is_a_failure(openheim: Command) -> None:
+    (openheim.folder / "city.json").write_text(SCHEMA)
+    with OpenAIServer([text("Ulm")] * 2) as server:
+        openheim.use(server)
+        ended = openheim("run", "--schema", "city.json", "--output", "json", "which?")
+    record = ended.json
+    assert (ended.code, record["status"], record["error"]["kind"]) == (1, "failed", "schema_mismatch")
+    assert record["value"] is None and record["text"] == "Ulm"
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", "\ud800" * 3], ids=["missing", "broken", "list", "bytes"])
+def test_a_file_that_is_no_schema_is_told_before_anything_is_sent(openheim: Command, content: str | None) -> None:
+    if content is not None:
+        (openheim.folder / "s.json").write_bytes(content.encode("utf-8", "surrogatepass"))
+    with OpenAIServer([]) as server:
+        openheim.use(server)
+        ended = openheim("run", "--schema", "s.json", "which?")
+        assert (ended.code, server.requests) == (2, [])
+    assert "s.json" in ended.error

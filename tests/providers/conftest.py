@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from openheim.events import Delta, TextDelta, ThinkingDelta
 from openheim.http import HttpClient
 from openheim.messages import Block, ImageBlock, Message, TextBlock, ToolResultBlock
 from openheim.providers import ModelReply, ModelRequest, Provider, ProviderSettings
-from openheim_provider_openai.plugin import openheim_create_provider
 
 CASES = Path(__file__).resolve().parent.parent / "cases"
 
@@ -80,7 +80,8 @@ def make_call(http: HttpClient) -> Callable[..., Call]:
     def make(base_url: str, kind: str = "openai_compatible", **fields: Any) -> Call:
         fields.setdefault("timeout_secs", 10.0)
         settings = ProviderSettings("mine", kind, base_url, **fields)
-        provider = openheim_create_provider(kind, settings, http)
+        (point,) = entry_points(group="openheim.providers", name=kind)
+        provider = point.load().openheim_create_provider(kind, settings, http)
         assert provider is not None
         return Call(provider)
 

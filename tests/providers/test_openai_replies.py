@@ -646,3 +646,10 @@ async def test_models_that_are_not_told(
         with pytest.raises(ProviderError) as caught:
             await make_call(server.base_url).provider.models()  # type: ignore[attr-defined]  # optional
     assert type(caught.value) is kind
+
+
+async def test_an_error_event_of_plain_text(make_call: Callable[..., Call]) -> None:
+    err = await failure_of(make_call, raw(b"event: error\ndata: upstream request timeout\n\n"))
+    assert type(err) is ServerError
+    assert err.retryable
+    assert "upstream request timeout" in err.message

@@ -53,7 +53,7 @@ class OpenAIServer(ScriptedServer):
         **options: Any,
     ) -> None:
         super().__init__(replies, **options)
-        self._models = models if isinstance(models, Reply) else openai_wire.models(*models)
+        self.models = models if isinstance(models, Reply) else openai_wire.models(*models)
 
     @property
     def base_url(self) -> str:
@@ -66,7 +66,7 @@ class OpenAIServer(ScriptedServer):
 
     def reply_to(self, request: Request) -> Reply:
         if request.method == "GET" and request.path.endswith("/models"):
-            return self._models
+            return self.models
         return super().reply_to(request)
 
 

@@ -34,6 +34,7 @@
     │   ├── SessionBusyError          a turn is running in this process
     │   ├── SessionLockedError        a turn is running in another process
     │   └── SessionNotFoundError
+    ├── SchemaMismatchError           the model's answer does not match the schema that was asked for
     └── StorageError                  a file of ours could not be read or written
 
 ``kind`` is the word that goes over wires (``--output json``, JSON-RPC ``data.kind``); it never changes once published.
@@ -73,6 +74,7 @@ __all__ = (
     "ProviderError",
     "ProviderTimeoutError",
     "RateLimitedError",
+    "SchemaMismatchError",
     "ServerError",
     "SessionBusyError",
     "SessionError",
@@ -341,6 +343,12 @@ class SessionLockedError(SessionError):
 
 class SessionNotFoundError(SessionError):
     kind = "session_not_found"
+
+
+class SchemaMismatchError(OpenheimError):
+    """The text of the answer is in the history."""
+
+    kind = "schema_mismatch"
 
 
 class StorageError(OpenheimError):

@@ -24,6 +24,7 @@ __all__ = (
     "Event",
     "IterationStart",
     "MessageAppended",
+    "ModelFallback",
     "Notice",
     "PermissionAsked",
     "PermissionResolved",
@@ -169,6 +170,25 @@ class RetryScheduled:
 
 
 @dataclass(slots=True)
+class ModelFallback:
+    """A model cannot answer; for the rest of the turn, the next of its entry's ``fallback`` does.
+
+    Args:
+        provider, model: who answers from now on.
+        failed_provider, failed_model: who cannot.
+        error: why.
+    """
+
+    provider: str
+    model: str
+    failed_provider: str
+    failed_model: str
+    error: str
+    seq: int = 0
+    type: ClassVar[str] = "model_fallback"
+
+
+@dataclass(slots=True)
 class Notice:
     """Something a person should know. ``severity`` is ``info``, ``warning`` or ``error``."""
 
@@ -180,7 +200,13 @@ class Notice:
 
 @dataclass(slots=True)
 class TurnFinished:
-    """The turn is over. ``error`` is the ``to_dict()`` of what ended it, or None."""
+    """The turn is over.
+
+    Args:
+        error: the ``to_dict()`` of what ended it, or None.
+        value: of an answer that had to match a schema; None if it does not.
+        cost: what its model calls cost, by the prices of the settings; None where that is not known.
+    """
 
     stop_reason: StopReason | None
     text: str
@@ -188,6 +214,8 @@ class TurnFinished:
     usage: Usage
     error: dict[str, Any] | None = None
     denied: tuple[dict[str, str], ...] = field(default=())
+    cost: float | None = None
+    value: Any = None
     seq: int = 0
     type: ClassVar[str] = "turn_finished"
 
@@ -217,6 +245,7 @@ Event: TypeAlias = (
     | PermissionResolved
     | ContextTrimmed
     | RetryScheduled
+    | ModelFallback
     | Notice
     | TurnFinished
     | WatcherDropped

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.lowlevel
 
+from openheim._watching import body_watcher
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
     from types import TracebackType
@@ -72,6 +74,8 @@ class HttpClient:
             ProviderTimeoutError: nothing came within ``timeout_secs`` (also while the body is read).
             ConfigError: the proxy or the certificate authorities cannot be used.
         """
+        if content and (told := body_watcher.get()) is not None:
+            told(content)
         return HttpExchange(self, method, url, headers or {}, content, timeout_secs)
 
     async def aclose(self) -> None:

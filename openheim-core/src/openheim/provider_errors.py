@@ -73,6 +73,7 @@ _DECISIVE: dict[str, type[ProviderError]] = {
     "request_too_large": ContextOverflowError,
     "model_not_found": ModelNotFoundError,
     "invalid_api_key": AuthError,
+    "api_key_invalid": AuthError,
     "content_filter": BlockedError,
     "content_policy_violation": BlockedError,
     "image_content_policy_violation": BlockedError,
@@ -183,6 +184,7 @@ def classify_payload(
     details = _details(payload)
     said = _message(details) or body
     words = [word.lower() for key in ("code", "type", "status") if isinstance(word := details.get(key), str)]
+    words += _reasons(details)
     effective = status if status >= 300 else _status_in(details, status)
     kind = _kind(effective, words, said.lower(), body.lower())
     name = (settings.name if settings is not None else "") or "the service"
@@ -306,6 +308,13 @@ def _status_in(details: Mapping[str, Any], status: int) -> int:
     if isinstance(code, str) and code.isascii() and code.isdigit():
         code = int(code)
     return code if isinstance(code, int) and 300 <= code < 600 else status
+
+
+def _reasons(details: Mapping[str, Any]) -> list[str]:
+    """The reasons in ``google.rpc.ErrorInfo``: a key that is not valid is no more than a bad request otherwise."""
+    items = details.get("details")
+    reasons = [item.get("reason") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return [reason.lower() for reason in reasons if isinstance(reason, str)]
 
 
 def _wait_in(details: Mapping[str, Any]) -> float | None:

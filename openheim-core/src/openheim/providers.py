@@ -136,8 +136,10 @@ class ModelRequest:
         thinking: see :class:`ProviderSettings`.
         cache: kept for the session and this provider; a place for bytes already made from messages. Using it is
             optional.
-        response_schema: a JSON Schema that the text of the reply has to match, or None.
+        response_schema: a JSON Schema that the text of the reply has to match, unless it calls tools; or None.
         session_id: the session that asks, or ``""``: for services that route requests of one session to one cache.
+        max_output_tokens: what the model can write at most, as its service lists it, or None. It is no wish: only a
+            provider that has to send a cap where the user set none should not send more.
     """
 
     model: str
@@ -149,6 +151,7 @@ class ModelRequest:
     cache: dict[str, Any] = field(default_factory=dict)
     response_schema: Mapping[str, Any] | None = None
     session_id: str = ""
+    max_output_tokens: int | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -182,6 +185,11 @@ class Provider(Protocol):
     A provider may also have ``async models() -> list[ModelInfo]`` and ``async aclose() -> None``. One that has a fixed
     set of models may name them in ``known_models: tuple[str, ...]``; asking for another is then refused beforehand.
     One whose protocol depends on the model has ``wire_for(model: str) -> str``; ``wire`` is then that of its default.
+    One whose service has a place for ``response_schema`` says so with ``structured_output = True``; for any other, the
+    schema is in the system text. Either way the core checks what comes.
+
+    What ``models`` says is kept when the user asks for it (``openheim models --refresh``), and its sizes are used where
+    the settings have none.
     """
 
     wire: str

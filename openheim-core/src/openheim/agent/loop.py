@@ -15,11 +15,12 @@ import anyio.lowlevel
 from openheim.agent.calls import CallContext, CallRun, announce_calls, prepare_calls, run_calls, settle
 from openheim.agent.context import ContextFitter
 from openheim.agent.requests import TurnRequests
-from openheim.agent.results import result_limit_bytes
+from openheim.agent.structured import AnswerProblem, answer_value, told_again
 from openheim.agent.window import ContextSettings
-from openheim.errors import OpenheimError, ProviderError, ServerError, StorageError
+from openheim.errors import OpenheimError, ProviderError, SchemaMismatchError, ServerError, StorageError
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
+from openheim.pricing import cost_of
 from openheim.providers import wire_of
 from openheim.retry import RetryPolicy
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from openheim.events import Delta, Event
     from openheim.gates import Decision, ToolCall
     from openheim.messages import Block, Finish, Message, Role, StopReason
+    from openheim.pricing import Price
     from openheim.providers import ModelReply, Provider, ToolSpec
 
 __all__ = ("LoopSettings", "TurnHistory", "TurnLoop", "TurnOutcome", "nobody")
@@ -56,6 +58,9 @@ class LoopSettings:
         cache: the provider's place for bytes made from this session's messages.
         context: what is known of the model's window, and what to do when it is full.
         fitter: the session's; it remembers what was left out of requests, and what they were found to cost.
+        response_schema: a JSON Schema that the turn's answer has to match, or None.
+        price: what tokens cost, if that is known.
+        fallbacks: the same with another model each, to go on with in this order when this one cannot answer.
     """
 
     provider: Provider
@@ -73,6 +78,9 @@ class LoopSettings:
     cache: dict[str, Any] = field(default_factory=dict)
     context: ContextSettings = field(default_factory=ContextSettings)
     fitter: ContextFitter = field(default_factory=ContextFitter)
+    response_schema: Mapping[str, Any] | None = None
+    price: Price | None = None
+    fallbacks: tuple[LoopSettings, ...] = ()
 
 
 class TurnHistory(Protocol):
@@ -113,6 +121,9 @@ class TurnOutcome:
         iterations: model calls made.
         usage: summed over the turn.
         denied: tool and reason of each call that was denied.
+        provider, model: who answered last; ``""`` if nobody did.
+        value: of an answer that had to match a schema; None if it does not.
+        cost: of ``usage``, by the prices of the settings; None if a price is not known, or a service has not counted.
     """
 
     stop_reason: StopReason | None = None
@@ -121,6 +132,10 @@ class TurnOutcome:
     usage: Usage = field(default_factory=Usage)
     denied: list[dict[str, str]] = field(default_factory=list)
     error: OpenheimError | None = None
+    provider: str = ""
+    model: str = ""
+    cost: float | None = None
+    value: Any = None
 
 
 async def nobody(block: ToolUseBlock, number: int, question: str) -> bool:
@@ -150,9 +165,12 @@ class TurnLoop:
         self.outcome = TurnOutcome()
         self._runs: list[CallRun] = []
         self._stored_runs = 0
+        #: What calls have cost, and whether that is known of all of them.
+        self._cost = 0.0
+        self._is_costed = True
+        self._was_asked_again = False
         self._scope = anyio.CancelScope()
         self._requests = TurnRequests(settings, history, publish=publish, spend=self._spend)
-        settings.environment.result_limit_bytes = result_limit_bytes(settings.context.window)
         self._calls = CallContext(
             toolbox=settings.toolbox,
             environment=settings.environment,
@@ -182,7 +200,8 @@ class TurnLoop:
             raise
         except ProviderError as err:
             self._store_partial(err.partial, "error")
-            self._count(err.usage)
+            if err.usage is not None:
+                self._count(err.usage)
             outcome.error = err
         except OpenheimError as err:
             outcome.error = err
@@ -203,13 +222,39 @@ class TurnLoop:
             reply = await self._call_model(iteration)
             message = self._store_reply(reply)
             self._count(reply.usage)
+            outcome.provider, outcome.model = self._requests.settings.provider_name, self._requests.settings.model
             calls = message.tool_uses if message is not None else ()
             if calls:
                 await self._run_tools(calls, reply.finish)
             if reply.finish == "paused" or (calls and reply.finish != "refusal"):
                 continue
-            return self._stop_reason(reply.finish, message)
+            stop_reason = self._stop_reason(reply.finish, message)
+            if stop_reason == "end_turn" and self.settings.response_schema is not None:
+                problem = self._take_answer(self.settings.response_schema)
+                if problem is not None:
+                    self._ask_again(problem)
+                    continue
+            return stop_reason
         return "max_turn_requests"
+
+    def _take_answer(self, schema: Mapping[str, Any]) -> AnswerProblem | None:
+        try:
+            self.outcome.value = answer_value(self.outcome.text, schema)
+        except AnswerProblem as problem:
+            return problem
+        return None
+
+    def _ask_again(self, problem: AnswerProblem) -> None:
+        """Has the model correct an answer that does not match the schema: once."""
+        if self._was_asked_again:
+            raise SchemaMismatchError(
+                f"the model's answer does not match the schema, for the second time: {problem}",
+                hint="make the schema or the prompt simpler, or use another model",
+            ) from problem
+        self._was_asked_again = True
+        self.publish(Notice("warning", f"the answer does not match the schema, and is asked for once more: {problem}"))
+        self.history.store("user", (TextBlock(told_again(problem)),))
+        self.history.acknowledge()
 
     def _stop_reason(self, finish: Finish, message: Message | None) -> StopReason:
         if finish == "refusal":
@@ -263,11 +308,22 @@ class TurnLoop:
 
     def _spend(self, usage: Usage) -> None:
         self.outcome.usage = self.outcome.usage + usage
+        self._add_cost(cost_of(usage, self._requests.settings.price))
+
+    def _add_cost(self, cost: float | None) -> None:
+        """Adds what a call cost. Where that is not known once, neither is the sum."""
+        if cost is None:
+            self._is_costed = False
+        else:
+            self._cost += cost
+        self.outcome.cost = self._cost if self._is_costed else None
 
     def _count(self, usage: Usage | None) -> None:
         if usage is not None:
             self._spend(usage)
             self.publish(UsageReported(usage))
+        else:
+            self._add_cost(None)
 
     def _store_reply(self, reply: ModelReply) -> Message | None:
         self.pieces = []
@@ -296,7 +352,7 @@ class TurnLoop:
             self.outcome.text = message.text
 
     def _store(self, content: Sequence[Block], *, model: str | None = None, **details: Any) -> Message:
-        settings = self.settings
+        settings = self._requests.settings
         message = self.history.store(
             "assistant",
             content,

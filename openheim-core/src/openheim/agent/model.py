@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
+from openheim._watching import watching_bodies
 from openheim.agent.cancellation import slip_in_words, slipped
 from openheim.agent.replies import reply_problem, with_usable_details
 from openheim.errors import OpenheimError, ProviderError, ServerError, unwrapped
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ("call_model",)
 
 _log = logging.getLogger(__name__)
+
+#: Where the last request's body is kept while debug messages are logged.
+_LAST_BODY = "openheim-last-body"
 
 
 async def call_model(
@@ -63,7 +68,11 @@ async def call_model(
 
 async def _generate(settings: LoopSettings, request: ModelRequest, emit: EmitDelta) -> ModelReply:
     try:
-        reply = await settings.provider.generate(request, emit)
+        if _log.isEnabledFor(logging.DEBUG):
+            with watching_bodies(partial(_tell_change, settings)):
+                reply = await settings.provider.generate(request, emit)
+        else:
+            reply = await settings.provider.generate(request, emit)
     except BaseException as err:
         if not slipped(err):
             raise
@@ -79,6 +88,23 @@ async def _generate(settings: LoopSettings, request: ModelRequest, emit: EmitDel
     if problem := reply_problem(reply):
         raise _fault(settings, f"failed: {problem}")
     return reply
+
+
+def _tell_change(settings: LoopSettings, body: bytes) -> None:
+    """Says where a request differs from what was sent before, since from there on the service's cache is of no use."""
+    from openheim._prefixes import changed_prefix
+
+    before = settings.cache.get(_LAST_BODY)
+    settings.cache[_LAST_BODY] = body
+    if isinstance(before, bytes) and (change := changed_prefix(before, body)) is not None:
+        # Not what stands there: that is the user's, and a log is read by others.
+        _log.debug(
+            "%s is asked with another prefix than before: byte %d of %d (%s) changed, so its cache ends there",
+            settings.provider_name,
+            change.offset,
+            len(before),
+            change.path or "the body",
+        )
 
 
 def _fault(settings: LoopSettings, what: str) -> ServerError:

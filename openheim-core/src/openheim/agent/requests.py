@@ -1,13 +1,32 @@
-"""The model calls of one turn: each request made to fit the window, before it is sent and when it is refused."""
+"""The model calls of one turn: each request made to fit the window, and put to another model if one cannot answer."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from openheim.agent.compaction import summarise
 from openheim.agent.model import call_model
-from openheim.errors import ContextOverflowError, OpenheimError, ProviderError
-from openheim.events import ContextTrimmed, Notice
+from openheim.agent.results import result_limit_bytes
+from openheim.agent.structured import request_system
+from openheim.errors import (
+    AuthError,
+    BillingError,
+    ConflictError,
+    ContextOverflowError,
+    EmptyResponseError,
+    IncompleteStreamError,
+    MalformedToolCallError,
+    ModelNotFoundError,
+    OpenheimError,
+    OverloadedError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    RateLimitedError,
+    ServerError,
+)
+from openheim.events import ContextTrimmed, ModelFallback, Notice
 from openheim.providers import ModelRequest
 
 if TYPE_CHECKING:
@@ -24,12 +43,32 @@ __all__ = ("OVERFLOW_RETRIES", "TurnRequests")
 #: How often a request that is refused as too long is sent again, shortened.
 OVERFLOW_RETRIES = 2
 
+#: Failures of a service or of what was set up for it, which another may not have. A request that is wrong or too long
+#: is so elsewhere too, and what one service withholds is not asked of another.
+_FALLBACK_ERRORS = (
+    AuthError,
+    BillingError,
+    ConflictError,
+    EmptyResponseError,
+    IncompleteStreamError,
+    MalformedToolCallError,
+    ModelNotFoundError,
+    OverloadedError,
+    ProviderConnectionError,
+    ProviderTimeoutError,
+    RateLimitedError,
+    ServerError,
+)
+
 
 class TurnRequests:
     """Makes a turn's requests.
 
     Args:
         spend: told what calls cost that are no replies of the turn.
+
+    Attributes:
+        settings: those in force: with the model that is asked now.
     """
 
     def __init__(
@@ -40,14 +79,18 @@ class TurnRequests:
         publish: Callable[[Event], None],
         spend: Callable[[Usage], None],
     ) -> None:
-        self._settings = settings
+        self.settings = settings
+        self._fallbacks = settings.fallbacks
+        #: Who is asked in place of the session's own model, for the keys of steps.
+        self._asked = ""
         self._history = history
         self._publish = publish
         self._spend = spend
         self._may_summarise = settings.context.strategy == "summarise"
+        self._limit_results()
 
     async def call(self, iteration: int, emit: EmitDelta, shown: Callable[[], bool]) -> ModelReply:
-        """Calls the model with the conversation as it is now.
+        """Calls the model with the conversation as it is now, or the next one where it cannot answer.
 
         Args:
             shown: whether a piece of the reply has reached anybody.
@@ -56,8 +99,30 @@ class TurnRequests:
             ContextOverflowError: the request is too long, and no measure helps.
             ProviderError: what the last attempt failed with.
         """
-        fitter = self._settings.fitter
-        fitter.bind(self._settings)
+        while True:
+            try:
+                return await self._call(iteration, emit, shown)
+            except _FALLBACK_ERRORS as err:
+                if shown() or not self._fallbacks:
+                    raise
+                self._fall_back(err)
+
+    def _fall_back(self, err: ProviderError) -> None:
+        """Goes on with the next model, until the turn ends."""
+        if err.usage is not None:
+            self._spend(err.usage)
+        failed, self.settings, self._fallbacks = self.settings, self._fallbacks[0], self._fallbacks[1:]
+        name, model = self.settings.provider_name, self.settings.model
+        self._asked = f"@{name}/{model}"
+        self._limit_results()
+        self._publish(ModelFallback(name, model, failed.provider_name, failed.model, str(err)))
+
+    def _limit_results(self) -> None:
+        self.settings.environment.result_limit_bytes = result_limit_bytes(self.settings.context.window)
+
+    async def _call(self, iteration: int, emit: EmitDelta, shown: Callable[[], bool]) -> ModelReply:
+        fitter = self.settings.fitter
+        fitter.bind(self.settings)
         fitter.update(self._history.messages)
         room = fitter.exceeded()
         if room is not None:
@@ -67,7 +132,7 @@ class TurnRequests:
             self._announce_trim()
             key = str(iteration) if not refusals else f"{iteration}.{refusals}"
             try:
-                reply = await self._send(key, emit, shown)
+                reply = await self._send(key + self._asked, emit, shown)
             except ContextOverflowError as err:
                 if shown():
                     raise
@@ -80,15 +145,17 @@ class TurnRequests:
                 return reply
 
     async def _send(self, key: str, emit: EmitDelta, shown: Callable[[], bool]) -> ModelReply:
-        settings = self._settings
+        settings = self.settings
         request = ModelRequest(
             model=settings.model,
-            system=settings.system,
+            system=request_system(settings),
             messages=settings.fitter.request,
             tools=settings.offered,
             max_tokens=settings.max_tokens,
             thinking=settings.thinking,
             cache=settings.cache,
+            response_schema=settings.response_schema,
+            max_output_tokens=settings.context.max_output_tokens,
         )
         return await call_model(
             settings,
@@ -102,18 +169,22 @@ class TurnRequests:
 
     async def _make_room(self, room: Room) -> bool:
         """Takes one measure after the other until the request fits. False if that changed nothing."""
-        fitter = self._settings.fitter
+        fitter = self.settings.fitter
         changed = fitter.shorten_old_results(room)
         if fitter.size > room.limit and self._may_summarise:
             changed = await self._summarise(room) or changed
-        for measure in (fitter.leave_out_turns, fitter.shorten_latest_turn, fitter.leave_out_summary):
+        # What a summary would have kept is kept without one as well.
+        leave_out_turns = partial(
+            fitter.leave_out_turns, keep_first_request=self.settings.context.strategy == "summarise"
+        )
+        for measure in (leave_out_turns, fitter.shorten_latest_turn, fitter.leave_out_summary):
             if fitter.size > room.limit:
                 changed = measure(room) or changed
         return changed
 
     async def _summarise(self, room: Room) -> bool:
         try:
-            result = await summarise(self._settings, self._history, publish=self._publish, spend=self._spend, room=room)
+            result = await summarise(self.settings, self._history, publish=self._publish, spend=self._spend, room=room)
         except OpenheimError as err:
             # Not in every round anew: that would cost a failing call each.
             self._may_summarise = False
@@ -129,7 +200,7 @@ class TurnRequests:
         return True
 
     def _announce_trim(self) -> None:
-        dropped = self._settings.fitter.newly_dropped()
+        dropped = self.settings.fitter.newly_dropped()
         if dropped is not None:
             self._publish(ContextTrimmed(dropped))
 

@@ -24,11 +24,13 @@ class ContextSettings:
     Args:
         window: tokens that the model can take, or None if that is not known.
         reserve_tokens: room that is kept for the reply; None to derive it from the cap on replies.
+        max_output_tokens: what the model can write at most, if that is known.
     """
 
     window: int | None = None
     strategy: Strategy = "trim"
     reserve_tokens: int | None = None
+    max_output_tokens: int | None = None
 
     def request_tokens(self, max_tokens: int | None) -> float | None:
         """Tokens that a request may have, or None if there is no window to go by.
@@ -40,7 +42,7 @@ class ContextSettings:
             return None
         reserve = self.reserve_tokens if self.reserve_tokens is not None else max_tokens
         if reserve is None:
-            reserve = min(self.window // 10, DEFAULT_RESERVE_TOKENS)
+            reserve = min(self.window // 10, self.max_output_tokens or DEFAULT_RESERVE_TOKENS, DEFAULT_RESERVE_TOKENS)
         return self.window * WINDOW_SHARE - min(reserve, self.window // 2)
 
 

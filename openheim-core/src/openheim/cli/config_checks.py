@@ -74,11 +74,12 @@ class _Check:
                 self.warnings.append(Finding(message, file=layer.file, hint=f"chmod 600 {layer.file}"))
 
     def _provider(self, name: str, entry: ProviderEntry) -> None:
-        from openheim.config.rules import provider_problems
+        from openheim.config.rules import fallback_problems, provider_problems
         from openheim.config.secrets import UnusableKey, find_key
 
         path = ("providers", name)
-        self.errors += [finding_of(self.loaded.layers, broken) for broken in provider_problems(name, entry)]
+        broken_rules = [*provider_problems(name, entry), *fallback_problems(name, self.loaded.config)]
+        self.errors += [finding_of(self.loaded.layers, broken) for broken in broken_rules]
         if isinstance(entry.api_key, dict) and "keyring" in entry.api_key:
             return  # Looking into it may put a question to the user.
         try:
@@ -99,18 +100,8 @@ class _Check:
         config = self.loaded.config
         known = provider_names(config)
         if config.default_provider is not None and config.default_provider not in known:
-            self._unknown(("default_provider",), config.default_provider, known)
-        for name, entry in config.providers.items():
-            for pair in entry.fallback:
-                provider = pair.partition("/")[0]
-                if provider not in known:
-                    self._unknown(("providers", name, "fallback"), provider, known)
-
-    def _unknown(self, path: Sequence[str], name: str, known: Sequence[str]) -> None:
-        err = ConfigError(
-            f"{path[-1]} names unknown provider {without_keys(name)!r}", hint=f"there are: {', '.join(known)}"
-        )
-        self._error(path, err)
+            message = f"default_provider names unknown provider {without_keys(config.default_provider)!r}"
+            self._error(("default_provider",), ConfigError(message, hint=f"there are: {', '.join(known)}"))
 
     def _plugins(self) -> None:
         from openheim.cli.starting import make_host

@@ -1,4 +1,4 @@
-"""What the user gives to ``openheim run``: the prompt, standard input, images."""
+"""What the user gives to ``openheim run``: the prompt, standard input, images, a schema."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import select
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from openheim._reading import read_regular
+from openheim._reading import read_given, read_regular
 from openheim.errors import UsageError
+from openheim.jsontext import parse
 from openheim.messages import ImageBlock, TextBlock
 
 if TYPE_CHECKING:
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
 
     from openheim.messages import Block
 
-__all__ = ("prompt_blocks", "read_image")
+__all__ = ("prompt_blocks", "read_image", "read_schema")
 
 #: Bytes of standard input, and of one image, that are taken at most.
 MAX_STDIN_BYTES = 64 * 1024 * 1024
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
+MAX_SCHEMA_BYTES = 1024 * 1024
 
 #: Seconds after which it is said that standard input is being waited for.
 NOTICE_AFTER_SECS = 5.0
@@ -36,6 +38,23 @@ _SIGNATURES = (
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
 )
+
+
+def read_schema(file: str) -> dict[str, Any]:
+    """The JSON Schema in a file.
+
+    Raises:
+        UsageError: it cannot be read, or is no JSON object.
+    """
+    try:
+        schema = parse(read_given(file, limit=MAX_SCHEMA_BYTES))
+    except OSError as err:
+        raise UsageError(f"cannot read {file}: {err.strerror}", hint="name a file that can be read") from err
+    except (ValueError, RecursionError) as err:
+        raise UsageError(f"{file} is no JSON: {err}", hint="--schema takes a file with a JSON Schema") from err
+    if not isinstance(schema, dict):
+        raise UsageError(f"{file} holds no JSON object", hint="--schema takes a file with a JSON Schema")
+    return schema
 
 
 def prompt_blocks(prompt: str | None, images: Sequence[str], *, timeout_secs: float | None = None) -> list[Block]:

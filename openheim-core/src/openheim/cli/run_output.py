@@ -10,6 +10,7 @@ from openheim.events import (
     ContextTrimmed,
     IterationStart,
     MessageAppended,
+    ModelFallback,
     Notice,
     PermissionAsked,
     PermissionResolved,
@@ -73,6 +74,8 @@ def show_aside(event: Event) -> None:
             _say(f"{'note' if event.severity == 'info' else event.severity}: {event.text}")
         case RetryScheduled():
             _say(f"note: {event.error}; trying again in {event.delay_secs:.1f} s")
+        case ModelFallback():
+            _say(f"warning: {event.error}; {event.provider}/{event.model} answers for the rest of this turn")
         case ContextTrimmed():
             _say(f"note: {event.dropped} older messages were left out to fit the model's window")
 
@@ -226,5 +229,6 @@ _RECORDS: dict[type, Callable[[Any], dict[str, Any]]] = {
     UsageReported: lambda event: event.usage.to_dict(),
     ContextTrimmed: _fields("dropped"),
     RetryScheduled: _fields("attempt", "delay_secs", "error"),
+    ModelFallback: _fields("provider", "model", "failed_provider", "failed_model", "error"),
     Notice: _fields("severity", "text"),
 }

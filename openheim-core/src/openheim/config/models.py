@@ -80,10 +80,12 @@ class PluginTable(dict[str, Any]):
 
 @dataclass(slots=True)
 class PriceSection:
-    input: float = 0
-    output: float = 0
-    cache_read: float = 0
-    cache_write: float = 0
+    """Per million tokens; None is not known. See :class:`openheim.pricing.Price`."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ __all__ = (
     "Broken",
     "broken_rules",
     "doubts",
+    "fallback_problems",
     "is_kind",
     "kind_of",
     "provider_problems",
@@ -144,6 +145,25 @@ def provider_problems(name: str, entry: ProviderEntry) -> Iterator[Broken]:
 
         hint = without_keys(f"choose one of {', '.join(entry.models)}")
         yield Broken((*path, "default_model"), "is not among its models", hint)
+
+
+def fallback_problems(name: str, config: Config) -> Iterator[Broken]:
+    """What is wrong with the ``fallback`` of an entry: no pair, a provider that is not there, one that has failed."""
+    from openheim.config.masking import without_keys
+
+    entry = config.providers[name]
+    seen = {f"{name}/{entry.default_model}"}
+    for text in entry.fallback:
+        path, shown = ("providers", name, "fallback"), repr(without_keys(text))
+        provider, slash, model = text.partition("/")
+        if not (slash and provider and model):
+            yield Broken(path, f"holds {shown}, which is no provider/model", 'write it as in "openai/gpt-4o"')
+        elif provider not in config.providers and not is_kind(provider):
+            known = ", ".join(sorted({*config.providers, *KEY_VARIABLES, "demo"}))
+            yield Broken(path, f"names unknown provider {without_keys(provider)!r}", f"there are: {known}")
+        elif text in seen:
+            yield Broken(path, f"holds {shown}, which would be asked after it has failed", "take it out of the list")
+        seen.add(text)
 
 
 def _base_problem(address: str) -> str | None:

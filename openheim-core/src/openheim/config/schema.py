@@ -57,7 +57,7 @@ def _texts_by_name(description: str) -> dict[str, Any]:
 
 
 def _price(description: str) -> dict[str, Any]:
-    return {"type": "number", "minimum": 0, "default": 0, "description": description}
+    return {"type": "number", "minimum": 0, "description": description}
 
 
 PROVIDER_SCHEMA = _table(
@@ -85,9 +85,9 @@ PROVIDER_SCHEMA = _table(
         "max_tokens": _count("Cap on each reply, in tokens."),
         "context_window": _count("Tokens that the model can take."),
         "thinking": {"type": ["string", "integer"], "description": "off, adaptive, a budget in tokens, or an effort."},
-        "fallback": _texts("provider/model pairs to try when this one fails."),
+        "fallback": _texts("provider/model pairs that answer, in this order, when this one cannot."),
         "price": _table(
-            "Cost per million tokens, in whatever currency you keep books.",
+            "Cost per million tokens, in whatever currency you keep books; what is left out is not known.",
             {
                 "input": _price("Newly processed input."),
                 "output": _price("Output."),

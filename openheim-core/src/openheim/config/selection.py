@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from openheim.config.rules import KEY_VARIABLES, is_kind, kind_of, provider_problems
+from openheim.config.rules import KEY_VARIABLES, fallback_problems, is_kind, kind_of, provider_problems
 from openheim.config.secrets import UnusableKey, find_key, key_variable
 from openheim.errors import ConfigError
 from openheim.providers import ProviderSettings
@@ -25,6 +25,7 @@ __all__ = (
     "Selection",
     "check_model",
     "default_provider",
+    "fallback_pairs",
     "provider_names",
     "resolve_entry",
     "select_provider",
@@ -130,6 +131,21 @@ def check_model(model: str, known: Iterable[str], name: str) -> None:
     models = tuple(known)
     if model not in models:
         raise _unknown_model(model, models, f" of provider {name!r}")
+
+
+def fallback_pairs(config: Config, name: str) -> list[tuple[str, str]]:
+    """Provider and model of each ``fallback`` of an entry, in order. Lists of those entries are not followed.
+
+    Raises:
+        ConfigError: one of them cannot be used; see :func:`openheim.config.rules.fallback_problems`.
+    """
+    entry = config.providers.get(name)
+    if entry is None or not entry.fallback:
+        return []
+    for broken in fallback_problems(name, config):
+        lead = f"{entry.options.lead('fallback')}fallback of provider {name!r}"
+        raise ConfigError(f"{lead} {broken.message}", hint=broken.hint)
+    return [(provider, model) for provider, _slash, model in (text.partition("/") for text in entry.fallback)]
 
 
 def _checked(config: Config, name: str, model: str | None, env: Mapping[str, str]) -> Selection:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from openheim.config.selection import check_model, select_provider
-from openheim.runtime.session import ModelBinding
+from openheim.agent.cancellation import slip_in_words, slipped
+from openheim.config.selection import check_model, fallback_pairs, select_provider
+from openheim.errors import ConfigError, PluginError
+from openheim.providers import ModelInfo
+from openheim.runtime.session import GIVEN_PROVIDER, ModelBinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +21,7 @@ if TYPE_CHECKING:
     from openheim.plugins.host import PluginHost
     from openheim.providers import Provider, ProviderSettings
 
-__all__ = ("GIVEN_PROVIDER", "BoundProviders")
-
-#: What stands for the name of a provider that the program gave as an object.
-GIVEN_PROVIDER = "(given)"
+__all__ = ("BoundProviders",)
 
 #: Selections that are remembered: entries and models by name.
 _KEPT = 256
@@ -46,6 +46,7 @@ class BoundProviders:
         self._report = report
         self._providers: dict[str, tuple[Provider, ProviderSettings]] = {}
         self._embedder: Embedder | None = None
+        self._listed: dict[str, dict[str, ModelInfo]] = {}
         self._selected: dict[tuple[str | None, str | None], tuple[str, str]] = {}
         #: Keys of the providers in use, which no child process may be given.
         self.secrets: set[str] = set()
@@ -54,10 +55,54 @@ class BoundProviders:
         """Provider and model for a session. Raises as :meth:`openheim.Runtime.new_session` does."""
         if provider is not None and not isinstance(provider, str):
             return ModelBinding(provider, GIVEN_PROVIDER, _checked_model(provider, model, GIVEN_PROVIDER))
-        selected = self._selected.get((provider, model)) or self._select(provider, model)
-        name, chosen = selected
+        binding = self._bound(provider, model)
+        pairs = fallback_pairs(self._loaded.config, binding.provider_name)
+        if pairs:
+            # The list is the entry's, whichever of its models is used; one that is used need not stand in for itself.
+            own = binding.provider_name, binding.model
+            binding.fallbacks = tuple(self._fallback(binding, *pair) for pair in pairs if pair != own)
+        return binding
+
+    def _bound(self, provider: str | None, model: str | None) -> ModelBinding:
+        name, chosen = self._selected.get((provider, model)) or self._select(provider, model)
         created, settings = self._providers[name]
-        return ModelBinding(created, name, chosen, settings.max_tokens, settings.thinking, settings.context_window)
+        listed = self._listed_model(name, chosen, settings)
+        entry = self._loaded.config.providers.get(name)
+        return ModelBinding(
+            created,
+            name,
+            chosen,
+            settings.max_tokens,
+            settings.thinking,
+            settings.context_window if settings.context_window is not None else listed.context_window,
+            listed.max_output_tokens,
+            entry.price if entry is not None else None,
+        )
+
+    def _listed_model(self, name: str, model: str, settings: ProviderSettings) -> ModelInfo:
+        """What the service has said of a model, when it was last asked."""
+        if name not in self._listed:
+            self._listed[name] = self._read_list(settings)
+        return self._listed[name].get(model) or ModelInfo(model)
+
+    def _read_list(self, settings: ProviderSettings) -> dict[str, ModelInfo]:
+        if not (self._loaded.data_dir / "models").is_dir():
+            return {}  # Nobody has ever asked, so that not even the module is needed.
+        from openheim.runtime.model_lists import ListSource, read_models
+
+        listed = read_models(self._loaded.data_dir, ListSource(settings.name, settings.kind, settings.api_base))
+        return listed.models if listed is not None else {}
+
+    def _fallback(self, binding: ModelBinding, provider: str, model: str) -> ModelBinding:
+        try:
+            return self._bound(provider, model)
+        except (ConfigError, PluginError) as err:
+            err.message = f"fallback of provider {binding.provider_name!r}: {err.message}"
+            raise
+
+    def settings_of(self, name: str) -> ProviderSettings:
+        """The entry of a provider that is in use."""
+        return self._providers[name][1]
 
     def embedder(self) -> Embedder | None:
         """What makes embeddings, or None if the settings name nothing. Raises as :meth:`bind`."""
@@ -81,8 +126,10 @@ class BoundProviders:
             if close is not None:
                 try:
                     await close()
-                except Exception as err:
-                    _log.warning("%s failed to close: %s: %s", what, type(err).__name__, err)
+                except BaseException as err:
+                    if not slipped(err):
+                        raise
+                    _log.warning("%s, being closed, %s", what, slip_in_words(err))
 
     def _select(self, provider: str | None, model: str | None) -> tuple[str, str]:
         selection = select_provider(self._loaded.config, provider=provider, model=model)

@@ -25,6 +25,8 @@ __all__ = (
     "HttpRequest",
     "ImportReport",
     "Pause",
+    "PrefixChange",
+    "PrefixGuard",
     "ProviderContract",
     "ScriptedHttp",
     "ScriptedProvider",
@@ -45,6 +47,8 @@ _HOME = {
     "HttpRequest": "http",
     "ImportReport": "imports",
     "Pause": "scripted",
+    "PrefixChange": "prefixes",
+    "PrefixGuard": "prefixes",
     "ProviderContract": "provider_contract",
     "ScriptedHttp": "http",
     "ScriptedProvider": "scripted",
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
     from openheim.testing.flaky import Fault, FlakyProvider
     from openheim.testing.http import HttpAnswer, HttpRequest, ScriptedHttp
     from openheim.testing.imports import HEAVY_MODULES, ImportReport, import_report
+    from openheim.testing.prefixes import PrefixChange, PrefixGuard
     from openheim.testing.provider_contract import ProviderContract
     from openheim.testing.scripted import (
         Pause,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import anyio.lowlevel
 
+from openheim._watching import body_watcher
 from openheim.errors import ProviderConnectionError
 from openheim.http import HttpClient, HttpExchange, HttpResponse
 from openheim.testing.scripted import Pause
@@ -85,6 +86,8 @@ class ScriptedHttp(HttpClient):
         content: bytes = b"",
         timeout_secs: float = 120.0,
     ) -> HttpExchange:
+        if content and (told := body_watcher.get()) is not None:
+            told(content)
         return _Exchange(self, HttpRequest(method, url, dict(headers or {}), content))
 
     def answer(self, request: HttpRequest) -> HttpAnswer:

@@ -63,6 +63,7 @@ class OpenAIProvider:
     """
 
     default_model = "gpt-4o"
+    structured_output = True
 
     def __init__(self, kind: str, settings: ProviderSettings, http: HttpClient) -> None:
         self._settings = settings

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from openheim import ConfigError, classify_error
+from openheim.headers import credential_headers
 from openheim_provider_openai.dialect import dialect_of
-from openheim_provider_openai.headers import credential_headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
