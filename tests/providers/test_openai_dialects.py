@@ -143,6 +143,8 @@ async def test_reasoning_goes_back_in_the_field_that_was_named(make_call: Callab
         (Settings(echo_reasoning="reasoning_content"), ["why", ""]),
         (Settings(preset="deepseek"), ["why", ""]),
         (Settings(preset="deepseek", echo_reasoning=""), [None, None]),
+        (Settings.model_validate({"echo_reasoning": True}), ["why", ""]),
+        (Settings.model_validate({"preset": "deepseek", "echo_reasoning": False}), [None, None]),
         (Settings(), [None, None]),
     ):
         body = await sent(make_call, ModelRequest("m", "", messages), options=options)

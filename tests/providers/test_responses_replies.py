@@ -17,6 +17,7 @@ from openheim.errors import (
     ContextOverflowError,
     IncompleteStreamError,
     InvalidRequestError,
+    ModelNotFoundError,
     OverloadedError,
     ProviderError,
     RateLimitedError,
@@ -257,6 +258,16 @@ async def test_what_had_arrived_is_not_lost(make_call: Callable[..., Call]) -> N
     err = await failure_of(make_call, broken)
     assert err.partial == (ThinkingBlock("hm"), TextBlock("half"))
     assert err.retryable
+
+
+@pytest.mark.parametrize(("options", "told"), [(None, True), (RESPONSES, False)])
+async def test_a_gateway_without_this_wire(make_call: Callable[..., Call], options: Any, told: bool) -> None:
+    request = user_says("hi")
+    request.model = "gpt-5"
+    async with OpenAIServer([error(404, "no such path")]) as server:
+        with pytest.raises(ModelNotFoundError) as caught:
+            await make_call(server.base_url, "openai", options=options)(request)
+    assert ('set wire = "chat" in [providers.mine]' in caught.value.hint) is told
 
 
 async def test_the_key_is_never_told(make_call: Callable[..., Call]) -> None:
