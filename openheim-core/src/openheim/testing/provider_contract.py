@@ -13,8 +13,9 @@ import anyio
 from openheim.errors import ProviderError
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock
 from openheim.providers import ModelInfo, ModelReply
+from openheim.testing.contract import report_of
 from openheim.testing.http import ScriptedHttp
-from openheim.testing.imports import HEAVY_MODULES, import_report
+from openheim.testing.imports import HEAVY_MODULES
 from openheim.testing.provider_requests import RequestChecks
 from openheim.testing.provider_streams import StreamChecks
 from openheim.testing.provider_suite import make_call
@@ -137,7 +138,7 @@ class ProviderContract(StreamChecks, RequestChecks, TroubleChecks):
         """Every run waits for it. The settings' model takes pydantic; nothing else should be heavy."""
         heavy = set(HEAVY_MODULES) - {"pydantic"}
         module = type(provider).__module__
-        loaded = import_report(module).loaded(*sorted(heavy))
+        loaded = report_of(module).loaded(*sorted(heavy))
         assert not loaded, f"{module} imports {', '.join(loaded)}; import it where it is used, or do without"
 
     async def test_calls_at_a_time_do_not_mix(self, provider: Provider) -> None:
