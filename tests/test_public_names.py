@@ -22,9 +22,11 @@ LAZY = ("openheim", "openheim.testing")
 #: Modules that a first-party plugin imports more from than ``openheim`` exports.
 BESIDE = {
     "openheim.files.Entry",
+    "openheim.headers.credential_headers",
     "openheim.jsontext.TextPieces",
     "openheim.jsontext.is_object",
     "openheim.jsontext.wire_bytes",
+    "openheim.provider_errors.mask_key",
 }
 
 

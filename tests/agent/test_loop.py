@@ -11,7 +11,7 @@ import pytest
 from openheim import ToolError, ToolResult, Turn, tool
 from openheim.errors import InvalidRequestError, ServerError
 from openheim.messages import ImageBlock, TextBlock, Usage
-from openheim.testing import Pause, reply_error, reply_text, reply_tool_calls
+from openheim.testing import FlakyProvider, Pause, ScriptedProvider, reply_error, reply_text, reply_tool_calls
 from tests.agent.sessions import scripted_session
 
 pytestmark = pytest.mark.anyio
@@ -50,6 +50,17 @@ async def test_order_of_events_in_one_turn() -> None:
     assert sequence == list(range(sequence[0], sequence[0] + len(sequence)))
     assert (outcome.stop_reason, outcome.text, outcome.iterations) == ("end_turn", "Done.", 2)
     assert outcome.usage == Usage(7, 3)
+
+
+async def test_messages_say_which_wire_made_them_where_it_depends_on_the_model() -> None:
+    class TwoWires(ScriptedProvider):
+        def wire_for(self, model: str) -> str:
+            return f"wire of {model}"
+
+    for provider in (TwoWires(["ok"]), FlakyProvider(TwoWires(["ok"]), {})):
+        async with scripted_session((), provider=provider, model="m-2") as run:
+            await run.session.run("go")
+            assert [message.wire for message in run.stored()] == [None, "wire of m-2"]
 
 
 async def test_deltas_come_before_their_message() -> None:

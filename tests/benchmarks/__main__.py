@@ -18,12 +18,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.benchmarks.commands import command_rows
-from tests.benchmarks.library_rows import library_rows
+from tests.benchmarks.library_rows import library_rows, wire_rows
 from tests.benchmarks.measure import Row
 from tests.benchmarks.mock import running_mock
 from tests.benchmarks.store_rows import store_rows
 
-GROUPS = ("commands", "library", "store")
+GROUPS = ("commands", "library", "wires", "store")
 
 
 def main() -> int:
@@ -46,6 +46,8 @@ def main() -> int:
             rows += command_rows(port, scratch, options.rounds)
         if "library" in groups:
             rows += library_rows(port, scratch, few)
+        if "wires" in groups:
+            rows += wire_rows(port, scratch, few)
         if "store" in groups:
             rows += store_rows(scratch, few)
     print(table(rows))

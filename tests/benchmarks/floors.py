@@ -11,7 +11,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Protocol
 
-from tests.benchmarks.mock import TOOL
+from tests.benchmarks.wires import TOOL
 
 Message = dict[str, Any]
 

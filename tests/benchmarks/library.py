@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from openheim import Runtime, Session, TextDelta, tool
-from tests.benchmarks.mock import TOOL
+from tests.benchmarks.wires import TOOL, WIRES
 
 
 @tool(name=TOOL, read_only=True, parameters={"type": "object", "properties": {}})
@@ -20,15 +20,9 @@ async def note() -> str:
 class OpenheimSubject:
     """One runtime with one provider entry for each kind of answer of the mock server."""
 
-    def __init__(self, port: int, modes: tuple[str, ...]) -> None:
-        entries = {
-            mode: {
-                "kind": "openai_compatible",
-                "api_base": f"http://127.0.0.1:{port}/{mode}/v1",
-                "default_model": "mock",
-            }
-            for mode in modes
-        }
+    def __init__(self, port: int, modes: tuple[str, ...], wire: str = "chat") -> None:
+        entry = WIRES[wire].kind | {"default_model": "mock"}
+        entries = {mode: entry | {"api_base": f"http://127.0.0.1:{port}/{mode}/v1"} for mode in modes}
         settings = {"providers": entries, "max_iterations": 2000, "permissions": {"gate": "allow"}}
         self.runtime = Runtime.from_config(settings=settings, tools=[note])
         self.shown: list[str] = []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.benchmarks.measure import Row, child_environment, interleaved, median, run_subject
 from tests.benchmarks.subject import LOOPS
+from tests.benchmarks.wires import WIRES
 
 SUBJECTS = ("raw", "httpx", "openheim")
 
@@ -57,4 +58,36 @@ def library_rows(port: int, scratch: Path, rounds: int) -> list[Row]:
     compare("1,000 sessions, 20 deltas", many["wall_ms"], "ms", "httpx")
     kib = many["kib_per_session"]
     rows.append(Row("memory of a session", kib["openheim"], "KiB", kib["raw"], "raw socket", 60))
+    return rows
+
+
+def wire_rows(port: int, scratch: Path, rounds: int) -> list[Row]:
+    """The same on each of the other wires, beside the floors of Chat Completions."""
+    home = scratch / "wires-home"
+    home.mkdir()
+    environment = child_environment(OPENHEIM_HOME=str(home))
+    root = Path(__file__).parents[2]
+    wires = [wire for wire in WIRES if wire != "chat"]
+    names = [*SUBJECTS[:2], *(f"openheim:{wire}" for wire in wires)]
+    rows: list[Row] = []
+    for work, figure, what, unit, floor, limit in (
+        ("turn", "wall_us", "warm turn", "µs", "httpx", 1.1),
+        ("loop100", "ms_per_round", "tool round in a loop of 100", "ms", "raw", 5.0),
+        ("loop1000", "ms_per_round", "tool round in a loop of 1,000", "ms", "raw", None),
+        ("drip", "cpu_us_per_delta", "streamed delta, CPU", "µs", "raw", 4.0),
+        ("sessions", "wall_ms", "1,000 sessions, 20 deltas", "ms", "raw", 8.0),
+    ):
+        results = interleaved(
+            {
+                name: partial(run_subject, "subject", name, work, str(port), environment=environment, cwd=root)
+                for name in names
+            },
+            rounds,
+        )
+        of = {name: median(result[figure] for result in results[name]) for name in names}
+        floor_name = "raw socket" if floor == "raw" else floor
+        rows += [
+            Row(f"{wire}: {what}", of[f"openheim:{wire}"], unit, of[floor], floor_name, limit, limit is not None)
+            for wire in wires
+        ]
     return rows

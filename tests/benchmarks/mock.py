@@ -1,6 +1,6 @@
 """A loopback model server that costs next to nothing, in a process of its own.
 
-It speaks the Chat Completions wire with answers made beforehand. The path says which answer: ``/turn/v1/…`` is one
+It speaks every wire with answers made beforehand. The path says which, and what the answer is: ``/turn/v1/…`` is one
 word, ``/stream20/v1/…`` a text of 20 deltas in as few HTTP chunks as will do, ``/drip20/v1/…`` the same with one chunk
 for each delta, and ``/loop100/v1/…`` asks for a tool 100 times and then answers.
 """
@@ -8,7 +8,6 @@ for each delta, and ``/loop100/v1/…`` asks for a tool 100 times and then answe
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import subprocess
 import sys
@@ -18,48 +17,38 @@ from functools import cache
 from typing import Any
 
 from tests.benchmarks.measure import allow_many_descriptors
+from tests.benchmarks.wires import WIRES, wire_of
 
-TOOL = "note"
 #: Bytes of a streamed body that go out as one HTTP chunk.
 CHUNK_BYTES = 64 * 1024
 
-_REQUEST = re.compile(rb"[A-Z]+ /([a-z]+)(\d*)/\S* HTTP/1\.1\r\n")
+_REQUEST = re.compile(rb"[A-Z]+ /([a-z]+)(\d*)(/\S*) HTTP/1\.1\r\n")
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
-def _event(delta: dict[str, Any], finish: str | None = None) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "mock", "choices": [choice]}
-    return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
-
-
 def _response(events: list[bytes], *, chunk_per_event: bool = False) -> bytes:
-    usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
-    last = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "mock", "choices": [], "usage": usage}
-    pieces = [*events, b"data: " + json.dumps(last).encode() + b"\n\n", b"data: [DONE]\n\n"]
     if not chunk_per_event:
-        body = b"".join(pieces)
-        pieces = [body[start : start + CHUNK_BYTES] for start in range(0, len(body), CHUNK_BYTES)]
-    return _HEAD + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+        body = b"".join(events)
+        events = [body[start : start + CHUNK_BYTES] for start in range(0, len(body), CHUNK_BYTES)]
+    return _HEAD + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in events) + b"0\r\n\r\n"
 
 
 @cache
-def text_response(deltas: int, chunk_per_event: bool = False) -> bytes:
-    first, middle, last = {"role": "assistant", "content": ""}, {"content": "word "}, _event({}, "stop")
-    return _response([_event(first), *[_event(middle)] * deltas, last], chunk_per_event=chunk_per_event)
+def text_response(wire: str, deltas: int, chunk_per_event: bool = False) -> bytes:
+    before, word, behind = WIRES[wire].text
+    return _response([*before, *[word] * deltas, *behind], chunk_per_event=chunk_per_event)
 
 
-def tool_response(number: int) -> bytes:
-    call = {"index": 0, "id": f"call_{number}", "type": "function", "function": {"name": TOOL, "arguments": "{}"}}
-    return _response([_event({"role": "assistant", "tool_calls": [call]}), _event({}, "tool_calls")])
+def tool_response(wire: str, number: int) -> bytes:
+    return _response(WIRES[wire].call(number))
 
 
 class Model(asyncio.Protocol):
     """One connection. Requests of one connection come one after the other."""
 
     #: Requests seen by each loop. A loop is one client at a time.
-    rounds: dict[int, int] = {}  # noqa: RUF012  # shared by all connections on purpose
+    rounds: dict[tuple[str, int], int] = {}  # noqa: RUF012  # shared by all connections on purpose
 
     def __init__(self) -> None:
         self.head = b""
@@ -89,11 +78,11 @@ class Model(asyncio.Protocol):
         request = _REQUEST.match(head)
         if request is None:
             return b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
-        count = int(request[2] or 0)
+        count, wire = int(request[2] or 0), wire_of(request[3])
         if request[1] != b"loop":
-            return text_response(count or 1, request[1] == b"drip")
-        number = self.rounds[count] = self.rounds.get(count, 0) + 1
-        return tool_response(number) if number % (count + 1) else text_response(1)
+            return text_response(wire, count or 1, request[1] == b"drip")
+        number = self.rounds[wire, count] = self.rounds.get((wire, count), 0) + 1
+        return tool_response(wire, number) if number % (count + 1) else text_response(wire, 1)
 
 
 async def serve() -> None:

@@ -24,6 +24,7 @@ DELTAS_PER_SESSION = 20
 
 
 def make_subject(name: str, port: int) -> Any:
+    """A subject by its name: ``raw``, ``httpx``, ``openheim``, or ``openheim:WIRE``."""
     if name == "raw":
         from tests.benchmarks.floors import raw_subject
 
@@ -34,8 +35,10 @@ def make_subject(name: str, port: int) -> Any:
         return httpx_subject(port)
     from tests.benchmarks.library import OpenheimSubject
 
+    _, _, wire = name.partition(":")
+
     modes = (f"stream{DELTAS}", f"drip{DELTAS}", f"stream{DELTAS_PER_SESSION}", *(f"loop{count}" for count in LOOPS))
-    return OpenheimSubject(port, ("turn", *modes))
+    return OpenheimSubject(port, ("turn", *modes), wire or "chat")
 
 
 async def turn(subject: Any) -> dict[str, float]:

@@ -471,7 +471,7 @@ def test_an_interrupt_reaches_the_wrappers_and_is_nobodys_fault() -> None:
 
 CREATORS: dict[str, Any] = {
     "providers": lambda host: host.create_provider("own", SETTINGS, HTTP),
-    "embeddings": lambda host: host.create_embedder("own", SETTINGS, HTTP),
+    "embeddings": lambda host: host.create_embedder("own", SETTINGS, "vectors-1", HTTP),
     "transports": lambda host: host.create_transport("own", None),
     "gates": lambda host: host.create_gate("own", None),
 }

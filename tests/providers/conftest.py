@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,8 @@ import pytest
 
 from openheim.events import Delta, TextDelta, ThinkingDelta
 from openheim.http import HttpClient
-from openheim.messages import Message, TextBlock
+from openheim.messages import Block, ImageBlock, Message, TextBlock, ToolResultBlock
 from openheim.providers import ModelReply, ModelRequest, Provider, ProviderSettings
-from openheim_provider_openai.plugin import openheim_create_provider
 
 CASES = Path(__file__).resolve().parent.parent / "cases"
 
@@ -40,6 +40,27 @@ class Call:
         return "".join(delta.text for delta in self.deltas if isinstance(delta, ThinkingDelta))
 
 
+def user(*blocks: Block | str) -> Message:
+    return Message("user", _blocks(blocks))
+
+
+def assistant(*blocks: Block | str, **fields: Any) -> Message:
+    return Message("assistant", _blocks(blocks), **fields)
+
+
+def result(call_id: str, content: str, *images: ImageBlock) -> Message:
+    return Message("tool", (ToolResultBlock(call_id, "read_file", content, images=images),))
+
+
+def answered(reply: ModelReply, wire: str, provider: str = "mine") -> Message:
+    """The message that a reply is stored as."""
+    return Message("assistant", reply.content, wire=wire, provider=provider, opaque=reply.opaque)
+
+
+def _blocks(blocks: Iterable[Block | str]) -> tuple[Block, ...]:
+    return tuple(TextBlock(block) if isinstance(block, str) else block for block in blocks)
+
+
 def user_says(*texts: str, **fields: Any) -> ModelRequest:
     messages: Sequence[Message] = [Message("user", (TextBlock(text),)) for text in texts]
     return ModelRequest(model="m-test", system="", messages=messages, **fields)
@@ -59,7 +80,8 @@ def make_call(http: HttpClient) -> Callable[..., Call]:
     def make(base_url: str, kind: str = "openai_compatible", **fields: Any) -> Call:
         fields.setdefault("timeout_secs", 10.0)
         settings = ProviderSettings("mine", kind, base_url, **fields)
-        provider = openheim_create_provider(kind, settings, http)
+        (point,) = entry_points(group="openheim.providers", name=kind)
+        provider = point.load().openheim_create_provider(kind, settings, http)
         assert provider is not None
         return Call(provider)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +13,11 @@ from typing import Any
 import openai
 import pytest
 
+from tests.support import responses_wire
 from tests.support.openai_server import OpenAIServer
-from tests.support.openai_wire import MODEL, error, text, tool_calls
+from tests.support.openai_wire import MODEL, embeddings, error, text, tool_calls
 from tests.support.replies import Reply
+from tests.support.responses_wire import failed, message, reasoning, reply
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
@@ -73,6 +77,55 @@ def test_errors(reply: Reply, kind: type[openai.APIStatusError]) -> None:
     message = json.loads(reply.body)["error"]["message"]
     with OpenAIServer([reply]) as server, pytest.raises(kind, match=message):
         stream(server.base_url)
+
+
+def test_responses() -> None:
+    items = [reasoning("hm", "so", encrypted="c2VjcmV0"), message("Hel", "lo", phase="commentary")]
+    answer = reply(
+        *items, responses_wire.call("look", {"at": 1}), message("no", id="msg_2", refusal=True), usage=(11, 5, 4)
+    )
+    with OpenAIServer([answer]) as server, client(server.base_url) as sdk:
+        with sdk.responses.stream(model=MODEL, input="hi", store=False) as events:
+            kinds = [event.type for event in events]
+            final = events.get_final_response()
+        (request,) = server.prompts
+    assert request.path == "/v1/responses"
+    assert kinds[0] == "response.created" and kinds[-1] == "response.completed"
+    thought, said, called, refused = [item.model_dump(exclude_none=True) for item in final.output]
+    assert thought["encrypted_content"] == "c2VjcmV0"
+    assert [part["text"] for part in thought["summary"]] == ["hm", "so"]
+    assert (said["phase"], said["content"][0]["text"]) == ("commentary", "Hello")
+    assert (called["call_id"], called["name"], json.loads(called["arguments"])) == ("call_1", "look", {"at": 1})
+    assert refused["content"][0]["refusal"] == "no"
+    assert final.usage is not None
+    assert (final.usage.input_tokens, final.usage.input_tokens_details.cached_tokens) == (11, 4)
+
+
+def test_responses_that_fail_or_are_incomplete() -> None:
+    cut = reply(message("half"), status="incomplete", reason="max_output_tokens")
+    with OpenAIServer([failed("rate_limit_exceeded", "slow down"), cut]) as server, client(server.base_url) as sdk:
+        *_, bad = sdk.responses.create(model=MODEL, input="hi", stream=True)
+        *_, half = sdk.responses.create(model=MODEL, input="hi", stream=True)
+    assert bad.type == "response.failed" and bad.response.error is not None
+    assert (bad.response.error.code, bad.response.error.message) == ("rate_limit_exceeded", "slow down")
+    assert half.type == "response.incomplete" and half.response.incomplete_details is not None
+    assert half.response.incomplete_details.reason == "max_output_tokens"
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_embeddings(as_text: bool) -> None:
+    with OpenAIServer([embeddings([0.5, 1.0], [0.25, -2.0], as_text=as_text)]) as server:
+        with client(server.base_url) as sdk:
+            made = sdk.embeddings.create(
+                model=MODEL, input=["a", "b"], encoding_format="base64" if as_text else "float"
+            )
+        (request,) = server.prompts
+    assert request.path == "/v1/embeddings"
+    vectors = [entry.embedding for entry in made.data]
+    if as_text:
+        assert [struct.unpack("<2f", base64.b64decode(str(vector))) for vector in vectors] == [(0.5, 1.0), (0.25, -2.0)]
+    else:
+        assert vectors == [[0.5, 1.0], [0.25, -2.0]]
 
 
 def test_models() -> None:

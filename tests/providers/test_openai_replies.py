@@ -27,6 +27,7 @@ from openheim.errors import (
 from openheim.events import TextDelta, ThinkingDelta, ToolCallDelta
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from openheim.providers import ModelInfo, ModelReply
+from openheim_provider_openai.plugin import Settings
 from tests.providers.conftest import CASES, KEY, Call, user_says
 from tests.support.openai_server import OpenAIServer
 from tests.support.openai_wire import chunk, error, events, text, tool_calls
@@ -529,11 +530,12 @@ ERROR_ROWS = [
 ]
 
 
+@pytest.mark.parametrize("wire", ["chat", "responses"])
 @pytest.mark.parametrize(("row", "now"), ERROR_ROWS)
-async def test_error_case(make_call: Callable[..., Call], row: dict[str, Any], now: str | None) -> None:
+async def test_error_case(make_call: Callable[..., Call], row: dict[str, Any], now: str | None, wire: str) -> None:
     script = raw(row["body"], status=row["status"], headers=row["headers"])
     async with OpenAIServer([script]) as server:
-        call = make_call(server.base_url, row["wire"])
+        call = make_call(server.base_url, row["wire"], options=Settings.model_validate({"wire": wire}))
         with pytest.raises(ProviderError) as caught:
             await call()
         assert len(server.requests) == 1
@@ -644,3 +646,10 @@ async def test_models_that_are_not_told(
         with pytest.raises(ProviderError) as caught:
             await make_call(server.base_url).provider.models()  # type: ignore[attr-defined]  # optional
     assert type(caught.value) is kind
+
+
+async def test_an_error_event_of_plain_text(make_call: Callable[..., Call]) -> None:
+    err = await failure_of(make_call, raw(b"event: error\ndata: upstream request timeout\n\n"))
+    assert type(err) is ServerError
+    assert err.retryable
+    assert "upstream request timeout" in err.message

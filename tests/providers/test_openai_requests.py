@@ -11,20 +11,19 @@ import pytest
 
 from openheim.errors import InvalidRequestError
 from openheim.messages import (
-    Block,
     ImageBlock,
     Message,
     RedactedThinkingBlock,
     TextBlock,
     ThinkingBlock,
-    ToolResultBlock,
     ToolUseBlock,
     UnknownBlock,
 )
 from openheim.providers import ModelRequest, ToolSpec
 from openheim_provider_openai.plugin import Settings
-from tests.providers.conftest import KEY, Call, user_says
+from tests.providers.conftest import KEY, Call, assistant, result, user, user_says
 from tests.support.openai_server import OpenAIServer
+from tests.support.openai_validator import problems
 from tests.support.openai_wire import error, text
 
 pytestmark = pytest.mark.anyio
@@ -32,23 +31,14 @@ pytestmark = pytest.mark.anyio
 READ_FILE = ToolSpec("read_file", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 
 
-def user(*blocks: Block | str) -> Message:
-    return Message("user", tuple(TextBlock(block) if isinstance(block, str) else block for block in blocks))
-
-
-def assistant(*blocks: Block | str) -> Message:
-    return Message("assistant", tuple(TextBlock(block) if isinstance(block, str) else block for block in blocks))
-
-
-def result(call_id: str, content: str, *images: ImageBlock) -> Message:
-    return Message("tool", (ToolResultBlock(call_id, "read_file", content, images=images),))
-
-
 async def sent(make_call: Callable[..., Call], request: ModelRequest, kind: str = "openai", **fields: Any) -> bytes:
     """The body of the request that goes out."""
     async with OpenAIServer([text("ok")]) as server:
         await make_call(server.base_url, kind, **fields)(request)
-        return server.requests[0].body
+        (sent,) = server.requests
+    if request.messages and request.messages[-1].role != "assistant" and "options" not in fields:
+        assert problems(sent.json) == []
+    return sent.body
 
 
 async def sent_messages(make_call: Callable[..., Call], *messages: Message) -> list[Any]:
@@ -156,7 +146,7 @@ async def test_own_settings(make_call: Callable[..., Call]) -> None:
 
 async def test_text_of_users_is_a_string(make_call: Callable[..., Call]) -> None:
     messages = await sent_messages(make_call, user("[3 messages left out]", "go on"), user(" "), user())
-    assert [message["content"] for message in messages] == ["[3 messages left out]\n\ngo on", "", ""]
+    assert [message["content"] for message in messages] == ["[3 messages left out]\n\ngo on", "(no text)", "(no text)"]
 
 
 async def test_images_make_parts(make_call: Callable[..., Call]) -> None:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import anyio
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from openheim.errors import ProviderError
+from openheim.errors import ProviderConnectionError, ProviderError
 from openheim.messages import Block, ToolUseBlock, block_to_stored
+from openheim.providers import ModelReply, ProviderSettings
+from openheim.testing import HttpAnswer, ScriptedHttp
+from openheim_provider_openai.plugin import openheim_create_provider
 from tests.providers.conftest import CASES, Call
 from tests.support.openai_server import OpenAIServer
 from tests.support.replies import raw
@@ -25,27 +31,52 @@ def test_there_are_cases() -> None:
     assert len(NAMES) >= 25
 
 
+def case_of(name: str) -> tuple[dict[str, Any], bytes, dict[str, str]]:
+    """A case, and the body and the headers of its response."""
+    case = json.loads((FOLDER / f"{name}.expected.json").read_text(encoding="utf-8"))
+    headers = {key.lower(): value for key, value in case["http"]["headers"].items()}
+    return case, (FOLDER / case["body"]).read_bytes(), headers
+
+
 @pytest.mark.parametrize("split", ["as the case says", "every-byte"])
 @pytest.mark.parametrize("name", NAMES)
 async def test_case(name: str, split: str, make_call: Callable[..., Call]) -> None:
-    case = json.loads((FOLDER / f"{name}.expected.json").read_text(encoding="utf-8"))
-    delivery, http, expect = case["delivery"], case["http"], case["expect"]
-    headers = dict(http["headers"])
-    reply = raw((FOLDER / case["body"]).read_bytes(), status=http["status"], headers=headers)
+    case, body, headers = case_of(name)
+    delivery = case["delivery"]
     # Chunked, so that the client sees the pieces as they were written, however the network joins them.
+    reply = raw(body, status=case["http"]["status"], headers=headers | {"connection": "close"})
     reply = reply.split("every-byte" if split == "every-byte" else delivery["split"]).ending(delivery["end"])
-    reply = reply.with_headers({"connection": "close"})
+    async with OpenAIServer([reply]) as server:
+        await check(make_call(server.base_url), case["expect"])
 
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+async def test_case_in_random_pieces(name: str, data: st.DataObject) -> None:
+    case, body, headers = case_of(name)
+    inner = data.draw(st.sets(st.integers(1, max(1, len(body) - 1)), max_size=60))
+    pieces: list[bytes | Exception] = [body[start:end] for start, end in pairwise([0, *sorted(inner), len(body)])]
+    if case["delivery"]["end"] == "reset":
+        pieces.append(ProviderConnectionError("the connection was reset"))
+    http = ScriptedHttp([HttpAnswer(tuple(pieces), case["http"]["status"], headers)])
+    entry = ProviderSettings("mine", "openai_compatible", "http://localhost/v1")
+    provider = openheim_create_provider("openai_compatible", entry, http)
+    assert provider is not None
+    await check(Call(provider), case["expect"])
+
+
+async def check(call: Call, expect: dict[str, Any]) -> None:
+    """Makes the call, and looks at what comes of it."""
+    result: ModelReply | None = None
+    err: ProviderError | None = None
     with anyio.fail_after(20):
-        async with OpenAIServer([reply]) as server:
-            call = make_call(server.base_url)
-            if expect["outcome"] == "message":
-                result = await call()
-            else:
-                with pytest.raises(ProviderError) as caught:
-                    await call()
-
+        try:
+            result = await call()
+        except ProviderError as caught:
+            err = caught
     if expect["outcome"] == "message":
+        assert result is not None, err
         assert result.finish == expect["finish"]
         check_content(kept_calls(result.content, result.finish), expect["content"])
         for counter, value in expect.get("usage", {}).items():
@@ -53,7 +84,7 @@ async def test_case(name: str, split: str, make_call: Callable[..., Call]) -> No
             assert getattr(result.usage, counter) == value
         assert call.text == "".join(block["text"] for block in expect["content"] if block["type"] == "text")
     else:
-        err = caught.value
+        assert err is not None, result
         assert err.kind == expect["error_kind"]
         assert expect.get("message_contains", "") in str(err)
         check_content(err.partial, expect["partial_content"])

@@ -13,10 +13,14 @@ replies (or ``{"replies": [...], "models": [...]}``), each an object with one of
 - ``text``: a text or a list of pieces; with ``thinking``, ``finish`` and ``usage`` (``[prompt, completion]``);
 - ``tool_calls``: a list of ``{"name", "arguments", "id"}``, also with ``text``;
 - ``error``: ``{"status", "message", "type", "code", "headers"}``;
+- ``vectors``: a list of embeddings;
 - ``raw``: the body as it is, with ``status`` and ``content_type``;
 
-and, for any of them, ``split``, ``end``, ``framing`` (see :class:`tests.support.replies.Reply`) and ``delay_secs`` (a
-pause before each piece). FILE gets one JSON object a request: ``method``, ``path``, ``headers`` and ``body``.
+with ``"wire": "responses"`` for the Responses wire (``usage`` is then ``[input, output, cached]``, and there is no
+``finish``); and, for any of them, ``split``, ``end``, ``framing`` (see :class:`tests.support.replies.Reply`) and
+``delay_secs`` (a pause before each piece).
+
+FILE gets one JSON object a request: ``method``, ``path``, ``headers`` and ``body``.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support import openai_wire as wire
+from tests.support import openai_wire, responses_wire
 from tests.support.replies import Reply, raw
 from tests.support.server import Request, ScriptedServer
 
@@ -36,17 +40,20 @@ __all__ = ("OpenAIServer", "reply_from_json")
 
 
 class OpenAIServer(ScriptedServer):
-    """Answers ``POST …/chat/completions`` from the script. ``GET …/models`` is answered apart and uses up nothing."""
+    """Answers every ``POST`` (replies on either wire, embeddings) from the script, in order.
+
+    ``GET …/models`` is answered apart and uses up nothing.
+    """
 
     def __init__(
         self,
         replies: Iterable[Reply] | Callable[[Request], Reply] = (),
         *,
-        models: Iterable[str] | Reply = (wire.MODEL,),
+        models: Iterable[str] | Reply = (openai_wire.MODEL,),
         **options: Any,
     ) -> None:
         super().__init__(replies, **options)
-        self.models = models if isinstance(models, Reply) else wire.models(*models)
+        self.models = models if isinstance(models, Reply) else openai_wire.models(*models)
 
     @property
     def base_url(self) -> str:
@@ -65,6 +72,7 @@ class OpenAIServer(ScriptedServer):
 
 def reply_from_json(entry: Mapping[str, Any]) -> Reply:
     """A reply of a script file."""
+    wire = responses_wire if entry.get("wire") == "responses" else openai_wire
     options: dict[str, Any] = {key: entry[key] for key in ("thinking", "finish") if key in entry}
     if "usage" in entry:
         options["usage"] = tuple(entry["usage"]) if entry["usage"] else None
@@ -78,12 +86,14 @@ def reply_from_json(entry: Mapping[str, Any]) -> Reply:
         pieces = [entry["text"]] if isinstance(entry["text"], str) else entry["text"]
         reply = wire.text(*pieces, **options)
     elif "error" in entry:
-        reply = wire.error(**entry["error"])
+        reply = openai_wire.error(**entry["error"])
+    elif "vectors" in entry:
+        reply = openai_wire.embeddings(*entry["vectors"])
     elif "raw" in entry:
         given = {key: entry[key] for key in ("status", "content_type") if key in entry}
         reply = raw(entry["raw"], **given)
     else:
-        raise ValueError(f"a reply needs one of text, tool_calls, error and raw, and this has none: {entry}")
+        raise ValueError(f"a reply needs one of text, tool_calls, error, vectors and raw, and this has none: {entry}")
     if "split" in entry:
         reply = reply.split(entry["split"])
     if "delay_secs" in entry:
@@ -119,7 +129,7 @@ def main() -> None:
     if isinstance(script, list):
         script = {"replies": script}
     replies = [reply_from_json(entry) for entry in script["replies"]]
-    server = _LoggingServer(replies, models=script.get("models", (wire.MODEL,)))
+    server = _LoggingServer(replies, models=script.get("models", (openai_wire.MODEL,)))
     server.log = options.requests
     with server:
         sys.stdout.write(f"{server.base_url}\n")

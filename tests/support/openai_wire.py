@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterable, Mapping
+import struct
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.support.replies import Reply, raw
 
-__all__ = ("MODEL", "chunk", "error", "events", "models", "text", "tool_calls")
+__all__ = ("MODEL", "chunk", "embeddings", "error", "events", "models", "text", "tool_calls")
 
 MODEL = "m-test"
 
@@ -78,10 +80,24 @@ def models(*names: str) -> Reply:
     return raw(json.dumps({"object": "list", "data": entries}), content_type="application/json")
 
 
+def embeddings(*vectors: Sequence[float], as_text: bool = False) -> Reply:
+    """These vectors, as numbers or as base64 of 32-bit ones."""
+    entries = [
+        {"object": "embedding", "index": place, "embedding": _base64(vector) if as_text else list(vector)}
+        for place, vector in enumerate(vectors)
+    ]
+    document = {"object": "list", "data": entries, "model": MODEL, "usage": {"prompt_tokens": 3, "total_tokens": 3}}
+    return raw(json.dumps(document), content_type="application/json")
+
+
 def chunk(delta: Mapping[str, Any], finish: str | None = None, **fields: Any) -> dict[str, Any]:
     """A chunk of a stream with one choice."""
     choice = {"index": 0, "delta": dict(delta), "finish_reason": finish}
     return {**_envelope(), "choices": [choice], **fields}
+
+
+def _base64(vector: Sequence[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
 def _envelope() -> dict[str, Any]:

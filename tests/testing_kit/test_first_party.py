@@ -60,6 +60,113 @@ class TestOpenAICompatible(TestOpenAI):
     api_base = "http://127.0.0.1:8080/v1"
 
 
+def gemini_stream(*parts: dict[str, object]) -> HttpAnswer:
+    """A reply on the wire of Gemini, a part an event."""
+    events: list[dict[str, object]] = [{"content": {"role": "model", "parts": [part]}, "index": 0} for part in parts]
+    events[-1]["finishReason"] = "STOP"
+    usage = {"promptTokenCount": 5, "candidatesTokenCount": 2, "totalTokenCount": 7}
+    lines = [json.dumps({"candidates": [event], "usageMetadata": usage, "modelVersion": "m"}) for event in events]
+    return HttpAnswer.of("".join(f"data: {line}\r\n\r\n" for line in lines))
+
+
+class TestGemini(ProviderContract):
+    plugin = "openheim_provider_gemini.plugin"
+    name = "gemini"
+    answer = gemini_stream({"text": "Who asks?", "thought": True}, {"text": "Hel"}, {"text": "lo"})
+    tool_answer = gemini_stream(
+        {"text": "I look."},
+        {"functionCall": {"name": "list_dir", "args": {"path": "."}, "id": "c1"}, "thoughtSignature": "c2ln"},
+    )
+    reports_usage = True
+
+
+def messages_stream(*blocks: list[dict[str, object]], finish: str) -> HttpAnswer:
+    """A reply on the Messages wire."""
+    usage = {"input_tokens": 5, "output_tokens": 1}
+    events: list[dict[str, object]] = [{"type": "message_start", "message": {"model": "claude", "usage": usage}}]
+    for index, block in enumerate(blocks):
+        events += ({**event, "index": index} for event in block)
+    events.append({"type": "message_delta", "delta": {"stop_reason": finish}, "usage": {"output_tokens": 2}})
+    events.append({"type": "message_stop"})
+    return HttpAnswer.of("".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events))
+
+
+def content_block(start: dict[str, object], *deltas: dict[str, object]) -> list[dict[str, object]]:
+    return [
+        {"type": "content_block_start", "content_block": start},
+        *({"type": "content_block_delta", "delta": delta} for delta in deltas),
+        {"type": "content_block_stop"},
+    ]
+
+
+class TestAnthropic(ProviderContract):
+    plugin = "openheim_provider_anthropic.plugin"
+    name = "anthropic"
+    answer = messages_stream(
+        content_block(
+            {"type": "thinking", "thinking": ""},
+            {"type": "thinking_delta", "thinking": "They greet."},
+            {"type": "signature_delta", "signature": "c2ln"},
+        ),
+        content_block(
+            {"type": "text", "text": ""}, {"type": "text_delta", "text": "Hel"}, {"type": "text_delta", "text": "lo"}
+        ),
+        finish="end_turn",
+    )
+    tool_answer = messages_stream(
+        content_block({"type": "text", "text": ""}, {"type": "text_delta", "text": "I look."}),
+        content_block(
+            {"type": "tool_use", "id": "toolu_1", "name": "list_dir", "input": {}},
+            {"type": "input_json_delta", "partial_json": '{"path": '},
+            {"type": "input_json_delta", "partial_json": '"."}'},
+        ),
+        finish="tool_use",
+    )
+    reports_usage = True
+
+
+def responses_stream(*items: dict[str, object], deltas: dict[int, list[str]]) -> HttpAnswer:
+    """A reply on the Responses wire: items, and the pieces in which each came."""
+    events: list[dict[str, object]] = [{"type": "response.created", "response": {"model": "gpt"}}]
+    for index, item in enumerate(items):
+        kind = "function_call_arguments" if item["type"] == "function_call" else "output_text"
+        events.append({"type": "response.output_item.added", "output_index": index, "item": item | {"arguments": ""}})
+        events += (
+            {"type": f"response.{kind}.delta", "output_index": index, "content_index": 0, "delta": piece}
+            for piece in deltas.get(index, ())
+        )
+        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+    usage = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
+    events.append({"type": "response.completed", "response": {"status": "completed", "usage": usage}})
+    return HttpAnswer.of("".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events))
+
+
+def text_item(text: str) -> dict[str, object]:
+    return {"type": "message", "id": "msg_1", "content": [{"type": "output_text", "text": text}]}
+
+
+THOUGHT: dict[str, object] = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "hm"}],
+    "encrypted_content": "c2VjcmV0",
+}
+
+
+class TestOpenAIResponses(ProviderContract):
+    plugin = "openheim_provider_openai.plugin"
+    name = "openai"
+    options = {"wire": "responses"}  # noqa: RUF012  read only
+    answer = responses_stream(THOUGHT, text_item("Hello"), deltas={1: ["Hel", "lo"]})
+    tool_answer = responses_stream(
+        THOUGHT,
+        text_item("I look."),
+        {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "list_dir", "arguments": '{"path": "."}'},
+        deltas={1: ["I look."], 2: ['{"path": ', '"."}']},
+    )
+    reports_usage = True
+
+
 class TestDemo(ProviderContract):
     plugin = "openheim_provider_demo.plugin"
     name = "demo"
@@ -78,8 +185,11 @@ class TestFiles(ToolsetContract):
     }
 
 
+SUITES = (TestOpenAI, TestOpenAIResponses, TestOpenAICompatible, TestAnthropic, TestGemini, TestDemo)
+
+
 def test_every_installed_one_has_a_suite() -> None:
-    tested = {("openheim.providers", suite.name) for suite in (TestOpenAI, TestOpenAICompatible, TestDemo)}
+    tested = {("openheim.providers", suite.name) for suite in SUITES}
     tested.add(("openheim.tools", "fs"))
     installed = {
         (point.group, point.name)

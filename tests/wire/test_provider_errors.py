@@ -94,6 +94,7 @@ def test_markers_of_a_request_that_is_too_long(marker: str) -> None:
         (answer(400, "no", code="model_not_found"), ModelNotFoundError),
         (answer(400, "no", code="content_filter"), BlockedError),
         (answer(401, "no", type="invalid_request_error", code="invalid_api_key"), AuthError),
+        (answer(400, "no", status="INVALID_ARGUMENT", details=[1, {"reason": "API_KEY_INVALID"}]), AuthError),
         (answer(404, "no", type="invalid_request_error"), ModelNotFoundError),
         (answer(500, "no", status="RESOURCE_EXHAUSTED"), RateLimitedError),
         (answer(500, "no", type="overloaded_error"), OverloadedError),

@@ -73,8 +73,12 @@ _DECISIVE: dict[str, type[ProviderError]] = {
     "request_too_large": ContextOverflowError,
     "model_not_found": ModelNotFoundError,
     "invalid_api_key": AuthError,
+    "api_key_invalid": AuthError,
     "content_filter": BlockedError,
     "content_policy_violation": BlockedError,
+    "image_content_policy_violation": BlockedError,
+    "misalignment_policy_violation": BlockedError,
+    "bio_policy": BlockedError,
 }
 
 #: Codes and types that decide where there is no status of an error, as inside a stream.
@@ -94,6 +98,19 @@ _GENERAL: dict[str, type[ProviderError]] = {
     "unavailable": OverloadedError,
     "overloaded": OverloadedError,
     "server_overloaded": OverloadedError,
+    "server_is_overloaded": OverloadedError,
+    "slow_down": OverloadedError,
+    "invalid_prompt": InvalidRequestError,
+    "invalid_image": InvalidRequestError,
+    "invalid_image_format": InvalidRequestError,
+    "invalid_base64_image": InvalidRequestError,
+    "invalid_image_url": InvalidRequestError,
+    "image_too_large": InvalidRequestError,
+    "image_too_small": InvalidRequestError,
+    "image_parse_error": InvalidRequestError,
+    "image_file_too_large": InvalidRequestError,
+    "unsupported_image_media_type": InvalidRequestError,
+    "empty_image_file": InvalidRequestError,
 }
 
 _BILLING_TEXTS = ("credit balance is too low",)
@@ -167,6 +184,7 @@ def classify_payload(
     details = _details(payload)
     said = _message(details) or body
     words = [word.lower() for key in ("code", "type", "status") if isinstance(word := details.get(key), str)]
+    words += _reasons(details)
     effective = status if status >= 300 else _status_in(details, status)
     kind = _kind(effective, words, said.lower(), body.lower())
     name = (settings.name if settings is not None else "") or "the service"
@@ -290,6 +308,13 @@ def _status_in(details: Mapping[str, Any], status: int) -> int:
     if isinstance(code, str) and code.isascii() and code.isdigit():
         code = int(code)
     return code if isinstance(code, int) and 300 <= code < 600 else status
+
+
+def _reasons(details: Mapping[str, Any]) -> list[str]:
+    """The reasons in ``google.rpc.ErrorInfo``: a key that is not valid is no more than a bad request otherwise."""
+    items = details.get("details")
+    reasons = [item.get("reason") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return [reason.lower() for reason in reasons if isinstance(reason, str)]
 
 
 def _wait_in(details: Mapping[str, Any]) -> float | None:

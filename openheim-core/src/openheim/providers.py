@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from openheim.events import Delta
     from openheim.messages import Block, Finish, Message, Usage
 
-__all__ = ("EmitDelta", "ModelInfo", "ModelReply", "ModelRequest", "Provider", "ProviderSettings", "ToolSpec")
+__all__ = (
+    "EmitDelta",
+    "ModelInfo",
+    "ModelReply",
+    "ModelRequest",
+    "Provider",
+    "ProviderSettings",
+    "ToolSpec",
+    "wire_of",
+)
 
 #: Called by a provider for each piece of a reply as it comes. Plain and quick: it never blocks and never raises.
 EmitDelta: TypeAlias = "Callable[[Delta], None]"
@@ -175,6 +184,7 @@ class Provider(Protocol):
 
     A provider may also have ``async models() -> list[ModelInfo]`` and ``async aclose() -> None``. One that has a fixed
     set of models may name them in ``known_models: tuple[str, ...]``; asking for another is then refused beforehand.
+    One whose protocol depends on the model has ``wire_for(model: str) -> str``; ``wire`` is then that of its default.
     One whose service has a place for ``response_schema`` says so with ``structured_output = True``; for any other, the
     schema is in the system text. Either way the core checks what comes.
 
@@ -195,3 +205,9 @@ class Provider(Protocol):
             ProviderError: one class per cause (see :mod:`openheim.errors`), with ``partial`` holding what had arrived.
         """
         ...
+
+
+def wire_of(provider: Provider, model: str) -> str:
+    """The wire that a provider speaks for a model."""
+    wire_for: Callable[[str], str] | None = getattr(provider, "wire_for", None)
+    return provider.wire if wire_for is None else wire_for(model)

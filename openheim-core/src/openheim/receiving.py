@@ -303,6 +303,8 @@ class EventAssembler:
         try:
             payload = json.loads(data)
         except (ValueError, RecursionError):
+            if event.event == "error":  # Gateways put plain text there.
+                raise self.failure(data) from None
             self._unreadable(data)
             return
         if event.event == "error":

@@ -21,6 +21,7 @@ from openheim.errors import OpenheimError, ProviderError, SchemaMismatchError, S
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from openheim.pricing import cost_of
+from openheim.providers import wire_of
 from openheim.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -357,7 +358,7 @@ class TurnLoop:
             content,
             provider=settings.provider_name,
             model=model or settings.model,
-            wire=settings.provider.wire,
+            wire=wire_of(settings.provider, settings.model),
             **details,
         )
         self.history.acknowledge()

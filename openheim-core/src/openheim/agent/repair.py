@@ -1,7 +1,8 @@
 """Makes a history acceptable to providers after a crash, a cut or an edit from outside. What is stored stays as it is.
 
-In the messages that come out every tool call has exactly one answer, right behind the message that asks for it; nothing
-is answered that was not asked for; no message is without content; and the first one is the user's.
+In the messages that come out every tool call has exactly one answer, right behind the message that asks for it and in
+the order of the calls; nothing is answered that was not asked for; no message is without content; and the first one is
+the user's.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ class RepairedHistory:
         self._last: Message | None = None
         #: Calls of the latest reply without an answer so far: id -> who asks, and for which tool.
         self._open: dict[str, tuple[Message, str]] = {}
+        #: The place of each of its calls, and the answers so far, with the place of the call that they answer.
+        self._places: dict[str, int] = {}
+        self._answers: list[tuple[int, Message]] = []
 
     def update(self, stored: Sequence[Message]) -> int:
         """Takes in what was stored since the last time. A request is about to be made, so open calls are settled.
@@ -50,6 +54,7 @@ class RepairedHistory:
         if self._taken > len(stored) or (self._taken and stored[self._taken - 1] is not self._last):
             self.messages, self._taken = [], 0
             self._open.clear()
+            self._answers.clear()
         known = len(self.messages)
         for message in stored[self._taken :]:
             self._take(message)
@@ -71,7 +76,9 @@ class RepairedHistory:
             )
         self.messages.append(message)
         if message.role == "assistant":
-            self._open.update((call.id, (message, call.name)) for call in message.tool_uses)
+            calls = message.tool_uses
+            self._open.update((call.id, (message, call.name)) for call in calls)
+            self._places = {call.id: place for place, call in enumerate(calls)}
 
     def _take_results(self, message: Message) -> None:
         wanted = tuple(
@@ -79,25 +86,30 @@ class RepairedHistory:
             for block in message.content
             if not isinstance(block, ToolResultBlock) or self._open.pop(block.tool_call_id, None) is not None
         )
-        if not any(isinstance(block, ToolResultBlock) for block in wanted):
+        answered = [block.tool_call_id for block in wanted if isinstance(block, ToolResultBlock)]
+        if not answered:
             return
         if len(wanted) < len(message.content):
             message = replace(message, content=wanted, id=f"{message.id}{_CHANGED}")
-        self.messages.append(message)
+        self._answers.append((self._places[answered[0]], message))
 
     def _settle(self) -> None:
+        """Ends the latest reply: answers what is open, and puts the answers into the order of the calls."""
         for call_id, (caller, name) in self._open.items():
-            self.messages.append(
-                Message(
-                    role="tool",
-                    content=(ToolResultBlock(call_id, name, _LOST, True),),
-                    id=f"{caller.id}:{call_id}{_MADE_UP}",
-                    created_at=caller.created_at,
-                    turn=caller.turn,
-                    step=caller.step,
-                )
+            lost = Message(
+                role="tool",
+                content=(ToolResultBlock(call_id, name, _LOST, True),),
+                id=f"{caller.id}:{call_id}{_MADE_UP}",
+                created_at=caller.created_at,
+                turn=caller.turn,
+                step=caller.step,
             )
+            self._answers.append((self._places[call_id], lost))
         self._open.clear()
+        if self._answers:
+            self._answers.sort(key=lambda answer: answer[0])
+            self.messages += [message for _place, message in self._answers]
+            self._answers.clear()
 
 
 def repaired(messages: Sequence[Message]) -> list[Message]:

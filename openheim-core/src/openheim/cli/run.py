@@ -17,7 +17,7 @@ from openheim.cli.printing import print_text
 from openheim.cli.prompt_input import prompt_blocks, read_schema
 from openheim.cli.run_result import failed_result, run_result
 from openheim.cli.starting import make_runtime
-from openheim.errors import StorageError, UsageError
+from openheim.errors import SessionNotFoundError, StorageError, UsageError
 from openheim.permissions import parse_rule
 from openheim.permissions.modes import known_mode
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from openheim.cli.output import StdoutWriter
     from openheim.cli.run_output import Output
+    from openheim.events import Event
     from openheim.messages import Block
     from openheim.runtime import Runtime, Session
 
@@ -91,8 +92,9 @@ def run(
         response_schema = read_schema(schema) if schema is not None else None
         content = prompt_blocks(prompt, image or (), timeout_secs=timeout)
         runtime = make_runtime(_settings(max_iterations, mode, allow, deny), cwd=cwd, trust=trust)
-        chosen_mode = runtime.loaded.config.permissions.mode if mode is not None else None
-        options: dict[str, Any] = {"cwd": cwd, "provider": provider, "model": model, "mode": chosen_mode}
+        options: dict[str, Any] = {"cwd": cwd, "provider": provider, "model": model}
+        # Settings as well, but who asked for something that a policy refuses is told so.
+        options |= {"mode": mode, "max_iterations": max_iterations}
         resumed = _session_to_resume(runtime, session, go_on, cwd)
         if resumed is None:
             names = [name.strip() for given in skills or () for name in given.split(",") if name.strip()]
@@ -101,8 +103,8 @@ def run(
             raise UsageError("--skills is for new sessions", hint="a session keeps the skills that it was started with")
         else:
             chosen = runtime.load_session(resumed, **options)
-            for line in chosen.warnings:
-                warn(line)
+        for line in chosen.warnings:
+            warn(line)
     except Exception as err:
         if output is OutputFormat.TEXT:
             raise
@@ -133,12 +135,15 @@ def _session_to_resume(runtime: Runtime, named: str | None, newest: bool, cwd: s
     if named is not None:
         from openheim.store.operations.finding import find_session
 
-        return find_session(runtime.store, named)
+        try:
+            return find_session(runtime.store, named)
+        except SessionNotFoundError as err:
+            raise UsageError(err.message, hint=err.hint) from err
     if not newest:
         return None
     from openheim.store.operations.listing import list_sessions
 
-    directory = os.path.realpath(cwd or os.getcwd())
+    directory = str(runtime.directory_for(cwd))
     rows = list_sessions(runtime.store, cwd=directory, limit=1).rows if runtime.store.folder.is_dir() else []
     if not rows:
         raise UsageError(f"there is no session of {directory} to go on with", hint="leave --continue out to start one")
@@ -175,6 +180,9 @@ class _Run:
         self.response_schema = response_schema
         self.signal: int | None = None
         self.timed_out = False
+        #: Whether the turn itself has said that not all could be saved.
+        self.storage_failed = False
+        self.ended = False
 
     def start(self) -> int:
         import anyio
@@ -204,9 +212,9 @@ class _Run:
                     code = await self._turn(output, writer)
                     await to_thread.run_sync(writer.finish, abandon_on_cancel=True)
             group.cancel_scope.cancel()
-        if self.session.unsaved is not None:
+        err = self.session.unsaved
+        if err is not None and not self.storage_failed:
             # All should be on the disk by now.
-            err = self.session.unsaved
             told = report_failure(StorageError(f"the session may not be saved: {err.message}", hint=err.hint))
             code = code or told
         if not writer.gone:
@@ -218,7 +226,13 @@ class _Run:
     async def _turn(self, output: Output, writer: StdoutWriter) -> int:
         session = self.session
         output.start(session)
-        session.stream.attach(output.show)
+
+        def show(event: Event) -> None:
+            # The result is the last that is said of a turn; what can still not be saved is told at the end.
+            if not self.ended:
+                output.show(event)
+
+        session.stream.attach(show)
         try:
             outcome = await session.run(self.content, response_schema=self.response_schema)
         except Exception as err:
@@ -229,6 +243,8 @@ class _Run:
             result = run_result(session, outcome, signal=self.signal, timed_out=self.timed_out)
             if self.response_schema is not None:
                 result.record["value"] = outcome.value
+            self.storage_failed = isinstance(outcome.error, StorageError)
+        self.ended = True
         if not writer.gone:
             output.end(result)
         return result.exit_code

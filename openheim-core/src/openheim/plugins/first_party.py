@@ -18,6 +18,7 @@ FIRST_PARTY: dict[str, dict[str, str]] = {
         "demo": "openheim-provider-demo",
     },
     "embeddings": {
+        "openai": "openheim-provider-openai",
         "openai_compatible": "openheim-provider-openai",
         "gemini": "openheim-provider-gemini",
     },

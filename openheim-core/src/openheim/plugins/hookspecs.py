@@ -62,11 +62,14 @@ def openheim_create_provider(kind: str, settings: ProviderSettings, http: HttpCl
 
 
 @hookspec(firstresult=True)
-def openheim_create_embedder(kind: str, settings: ProviderSettings, http: HttpClient) -> Embedder | None:
-    """Creates the embedder of one ``[providers.NAME]`` entry.
+def openheim_create_embedder(kind: str, settings: ProviderSettings, model: str, http: HttpClient) -> Embedder | None:
+    """Creates the embedder of one ``[providers.NAME]`` entry and one of its models.
 
-    Called once per entry and process, when embeddings are first needed, and only on the plugin whose entry point in
-    group ``openheim.embeddings`` is named ``kind``. Arguments, None and exceptions: as in ``openheim_create_provider``.
+    Called once per process, when embeddings are first needed, and only on the plugin whose entry point in group
+    ``openheim.embeddings`` is named ``kind``. Arguments, None and exceptions: as in ``openheim_create_provider``.
+
+    Args:
+        model: the model that makes the embeddings, never blank; ``settings.default_model`` is one that writes text.
     """
 
 

@@ -183,9 +183,9 @@ class PluginHost:
         )
         return provider
 
-    def create_embedder(self, kind: str, settings: ProviderSettings, http: HttpClient) -> Embedder:
+    def create_embedder(self, kind: str, settings: ProviderSettings, model: str, http: HttpClient) -> Embedder:
         """Creates the embedder of one entry of ``[providers]``. Raises as :meth:`create_provider`."""
-        arguments = {"kind": kind, "settings": settings, "http": http}
+        arguments = {"kind": kind, "settings": settings, "model": model, "http": http}
         embedder: Embedder = self._create(
             "embeddings", kind, "openheim_create_embedder", arguments, members=("embed", "dimension")
         )

@@ -1,28 +1,27 @@
-"""Which provider and model a session uses: providers are made once and shared."""
+"""Which provider and model a session uses, and what makes embeddings: each is made once and shared."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any
 
+from openheim.agent.cancellation import slip_in_words, slipped
 from openheim.config.selection import check_model, fallback_pairs, select_provider
 from openheim.errors import ConfigError, PluginError
 from openheim.providers import ModelInfo
-from openheim.runtime.session import ModelBinding
+from openheim.runtime.session import GIVEN_PROVIDER, ModelBinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openheim.config.load import LoadedConfig
     from openheim.config.selection import Selection
+    from openheim.embeddings import Embedder
     from openheim.http import HttpClient
     from openheim.plugins.host import PluginHost
     from openheim.providers import Provider, ProviderSettings
 
-__all__ = ("GIVEN_PROVIDER", "BoundProviders")
-
-#: What stands for the name of a provider that the program gave as an object.
-GIVEN_PROVIDER = "(given)"
+__all__ = ("BoundProviders",)
 
 #: Selections that are remembered: entries and models by name.
 _KEPT = 256
@@ -46,6 +45,7 @@ class BoundProviders:
         self._http = http
         self._report = report
         self._providers: dict[str, tuple[Provider, ProviderSettings]] = {}
+        self._embedder: Embedder | None = None
         self._listed: dict[str, dict[str, ModelInfo]] = {}
         self._selected: dict[tuple[str | None, str | None], tuple[str, str]] = {}
         #: Keys of the providers in use, which no child process may be given.
@@ -104,15 +104,32 @@ class BoundProviders:
         """The entry of a provider that is in use."""
         return self._providers[name][1]
 
+    def embedder(self) -> Embedder | None:
+        """What makes embeddings, or None if the settings name nothing. Raises as :meth:`bind`."""
+        memory = self._loaded.config.memory
+        name, model = ((value or "").strip() for value in (memory.embedding_provider, memory.embedding_model))
+        if self._embedder is None and name and model:
+            selection = select_provider(self._loaded.config, provider=name, model=model)
+            settings = self._with_options(selection, "embeddings")
+            if settings.api_key:
+                self.secrets.add(settings.api_key)
+            self._embedder = self._host.create_embedder(settings.kind, settings, model, self._http())
+        return self._embedder
+
     async def aclose(self) -> None:
-        """Closes the providers that can be closed."""
-        for name, (provider, _settings) in self._providers.items():
-            close = getattr(provider, "aclose", None)
+        """Closes the providers that can be closed, and the embedder."""
+        closing: list[tuple[str, object]] = [
+            (f"provider {name}", provider) for name, (provider, _settings) in self._providers.items()
+        ]
+        for what, one in [*closing, ("the embedder", self._embedder)]:
+            close = getattr(one, "aclose", None)
             if close is not None:
                 try:
                     await close()
-                except Exception as err:
-                    _log.warning("provider %s failed to close: %s: %s", name, type(err).__name__, err)
+                except BaseException as err:
+                    if not slipped(err):
+                        raise
+                    _log.warning("%s, being closed, %s", what, slip_in_words(err))
 
     def _select(self, provider: str | None, model: str | None) -> tuple[str, str]:
         selection = select_provider(self._loaded.config, provider=provider, model=model)
@@ -120,7 +137,7 @@ class BoundProviders:
             self._report(selection.notice)
         name = selection.settings.name
         if name not in self._providers:
-            settings = self._with_options(selection)
+            settings = self._with_options(selection, "providers")
             if settings.api_key:
                 self.secrets.add(settings.api_key)
             self._providers[name] = (self._host.create_provider(settings.kind, settings, self._http()), settings)
@@ -129,13 +146,13 @@ class BoundProviders:
             self._selected[provider, model] = selected
         return selected
 
-    def _with_options(self, selection: Selection) -> ProviderSettings:
+    def _with_options(self, selection: Selection, group: str) -> ProviderSettings:
         """The entry with the plugin's own settings: checked now if the user gave some, else made when asked for."""
         settings = selection.settings
 
         def validated() -> Any:
             where = f"[providers.{settings.name}]"
-            return self._host.validate_settings("providers", settings.kind, selection.options, where=where)
+            return self._host.validate_settings(group, settings.kind, selection.options, where=where)
 
         given = validated() if selection.options else None
         return settings.with_options(given, validated)

@@ -11,6 +11,7 @@ import anyio
 from openheim.errors import IncompleteStreamError, ProviderError
 from openheim.events import TextDelta, ThinkingDelta
 from openheim.messages import TextBlock, ThinkingBlock
+from openheim.providers import wire_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +63,9 @@ class FlakyProvider:
     @property
     def default_model(self) -> str:
         return self.inner.default_model
+
+    def wire_for(self, model: str) -> str:
+        return wire_of(self.inner, model)
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         self.calls += 1

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from openheim import hookimpl
 
 if TYPE_CHECKING:
-    from openheim import HttpClient, Provider, ProviderSettings
+    from openheim import Embedder, HttpClient, Provider, ProviderSettings
     from openheim_provider_openai.settings import Settings
 
-__all__ = ("Settings", "openheim_create_provider")
+__all__ = ("Settings", "openheim_create_embedder", "openheim_create_provider")
 
 
 @hookimpl
@@ -18,6 +18,13 @@ def openheim_create_provider(kind: str, settings: ProviderSettings, http: HttpCl
     from openheim_provider_openai.provider import OpenAIProvider
 
     return OpenAIProvider(kind, settings, http)
+
+
+@hookimpl
+def openheim_create_embedder(kind: str, settings: ProviderSettings, model: str, http: HttpClient) -> Embedder | None:
+    from openheim_provider_openai.embeddings import OpenAIEmbedder
+
+    return OpenAIEmbedder(kind, settings, model, http)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,108 +2,97 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from openheim import (
-    ConfigError,
-    ModelInfo,
-    ProviderError,
-    classify_error,
-)
-from openheim.receiving import read_reply
-from openheim_provider_openai.assemble import ChatAssembler
+from openheim import ModelInfo, ToolCallDelta, ToolUseBlock, read_reply
 from openheim_provider_openai.chat import chat_body
-from openheim_provider_openai.headers import credential_headers
+from openheim_provider_openai.chat_stream import ChatAssembler
+from openheim_provider_openai.dialect import RESPONSES
+from openheim_provider_openai.schemas import is_strict
+from openheim_provider_openai.service import Service
+from openheim_provider_openai.tools import ToolEncoder, chat_tool, responses_tool
 
 if TYPE_CHECKING:
-    from openheim import EmitDelta, HttpClient, HttpResponse, ModelReply, ModelRequest, Provider, ProviderSettings
-    from openheim_provider_openai.settings import Settings
+    from collections.abc import Mapping
+
+    from openheim import (
+        Delta,
+        EmitDelta,
+        EventAssembler,
+        HttpClient,
+        ModelReply,
+        ModelRequest,
+        Provider,
+        ProviderSettings,
+        ToolNames,
+    )
+    from openheim_provider_openai.response_items import ItemEncoder
 
 __all__ = ("OpenAIProvider",)
 
 _log = logging.getLogger(__name__)
 
-OPENAI_BASE = "https://api.openai.com/v1"
-KEY_VARIABLE = "OPENAI_API_KEY"
-
-#: Bytes read of an answer that reports an error, and of one that is a document where a stream was asked for.
+#: Bytes read of an answer that reports an error.
 _ERROR_BYTES = 64 * 1024
-_DOCUMENT_BYTES = 16 * 1024 * 1024
 
-#: How long an answer that is complete waits for its usage and its end marker.
-_LAST_SECS = 1.0
+_EFFORTS = frozenset(("none", "minimal", "low", "medium", "high", "xhigh", "max"))
 
-_EFFORTS = frozenset(("none", "minimal", "low", "medium", "high", "xhigh"))
+#: OpenAI takes no longer keys.
+_LONGEST_CACHE_KEY = 64
+
+#: The least that the Responses wire takes.
+_LEAST_OUTPUT_TOKENS = 16
+
+#: What is asked for without the user's word and is not worth failing for: the fields, and what a refusal of each says.
+_USAGE = "stream_options"
+_SUMMARY = "reasoning.summary"
+_REASONING = "reasoning.encrypted_content"
+_REFUSALS = {
+    _USAGE: (b"stream_options",),
+    _SUMMARY: (b"reasoning.summary", b"reasoning summaries"),
+    _REASONING: (b"ncrypted content is not supported", b"reasoning.encrypted_content"),
+}
 
 
 class OpenAIProvider:
-    """Speaks Chat Completions.
+    """Speaks Chat Completions and Responses, whichever the entry or the model wants.
 
     Raises:
-        ConfigError: an entry of kind ``openai_compatible`` has no address, OpenAI itself is asked without a key, or
-            ``extra_headers`` would send a credential over plain http.
+        ConfigError: the entry lacks something; see :class:`~openheim_provider_openai.service.Service`.
     """
 
-    wire = "openai-chat"
     default_model = "gpt-4o"
 
     def __init__(self, kind: str, settings: ProviderSettings, http: HttpClient) -> None:
-        options: Settings | None = settings.options if settings.has_own_options else None
-        base = settings.api_base.rstrip("/") or (OPENAI_BASE if kind == "openai" else "")
-        where = f"[providers.{settings.name}]"
-        if not base:
-            raise ConfigError(
-                f"provider {settings.name!r} has no api_base",
-                hint=f'set it in {where}, such as "http://localhost:8000/v1"',
-            )
-        self._key_variable = settings.key_variable or (KEY_VARIABLE if base == OPENAI_BASE else "")
-        if base == OPENAI_BASE and not settings.api_key:
-            raise ConfigError(
-                f"provider {settings.name!r} has no key",
-                hint=f"set {self._key_variable}, or env_var or api_key in {where}",
-            )
         self._settings = settings
-        self._http = http
-        self._base = base
-        self._headers = {"content-type": "application/json", "accept": "text/event-stream"}
-        if settings.api_key:
-            self._headers["authorization"] = f"Bearer {settings.api_key}"
-        self._max_tokens_field = "max_completion_tokens" if kind == "openai" else "max_tokens"
-        self._extra_body: dict[str, Any] = {}
-        self._stream_options = True
-        self._may_drop_stream_options = True
-        if options is not None:
-            if base.lower().startswith("http:") and (secret := credential_headers(options.extra_headers)):
-                raise ConfigError(
-                    f"provider {settings.name!r} would send {', '.join(secret)} over plain http, in clear",
-                    hint=f"use an https address, or take them out of extra_headers in {where} for a local server",
-                )
-            self._headers |= options.extra_headers
-            self._extra_body = options.extra_body
-            self._max_tokens_field = options.max_tokens_field or self._max_tokens_field
-            self._stream_options = options.stream_options is not False
-            self._may_drop_stream_options = options.stream_options is None
+        self._service = Service(kind, settings, http)
+        self._dialect = dialect = self._service.dialect
+        self.wire = self.wire_for(settings.default_model or self.default_model)
+        self._extra_body = self._service.options.extra_body if self._service.options is not None else {}
+        self._chat_tools = ToolEncoder(chat_tool, reduces=dialect.reduces_schemas)
+        self._responses_tools = ToolEncoder(responses_tool, reduces=dialect.reduces_schemas)
+        self._items: dict[bool, ItemEncoder] = {}
+        #: What the service has refused, by model where it is a matter of the model.
+        self._refused: set[tuple[str, str]] = set()
+
+    def wire_for(self, model: str) -> str:
+        """The wire that a model is asked on; see :class:`openheim.providers.Provider`."""
+        return self._dialect.wire_for(model)
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call; see :class:`openheim.providers.Provider`."""
-        sent_stream_options = self._stream_options
-        url = f"{self._base}/chat/completions"
-        content = chat_body(request, self._parameters(request))
-        timeout = self._settings.timeout_secs
-        async with self._http.stream(
-            "POST", url, headers=self._headers, content=content, timeout_secs=timeout
-        ) as response:
-            if response.status != 400:
-                return await read_reply(response, ChatAssembler(emit, self._settings), self._classified)
-            body = await response.read(_ERROR_BYTES)
-        if b"stream_options" in body and sent_stream_options and self._may_drop_stream_options:
-            # The one refusal that is worth a second request, since it costs nothing and leaves only usage unknown.
-            _log.debug("the server takes no stream_options; it is asked without them from now on")
-            self._stream_options = False
-            return await self.generate(request, emit)
-        raise self._classified(response, body)
+        # Each second request drops a field that was refused by its name, and none is dropped twice.
+        while True:
+            path, content, optional, names = self._request(request)
+            async with self._service.post(path, content) as response:
+                if response.status != 400:
+                    assembler = self._assembler(path, emit if names is None else _restoring(emit, names))
+                    reply = await read_reply(response, assembler, self._service.classified)
+                    return reply if names is None else _restored(reply, names)
+                body = await response.read(_ERROR_BYTES)
+            if not self._drop(request.model, optional, body):
+                raise self._service.classified(response, body)
 
     async def models(self) -> list[ModelInfo]:
         """The models that the service offers, by name.
@@ -111,40 +100,155 @@ class OpenAIProvider:
         Raises:
             ProviderError: it did not say.
         """
-        headers = {name: value for name, value in self._headers.items() if name != "content-type"}
-        headers["accept"] = "application/json"
-        timeout = self._settings.timeout_secs
-        async with self._http.stream("GET", f"{self._base}/models", headers=headers, timeout_secs=timeout) as response:
-            body = await response.read(_DOCUMENT_BYTES)
-        if response.status != 200:
-            raise self._classified(response, body)
-        try:
-            payload = json.loads(body)
-        except (ValueError, RecursionError):
-            payload = None
-        entries = payload.get("data") if isinstance(payload, dict) else payload
-        if not isinstance(entries, list):
-            raise self._classified(response, body)
-        infos = [
-            _model_info(entry) for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)
-        ]
-        return sorted(infos, key=lambda info: info.id)
+        return sorted(await self._service.get("/models", _model_infos), key=lambda info: info.id)
 
-    def _parameters(self, request: ModelRequest) -> dict[str, Any]:
+    # --- requests ---
+
+    def _request(self, request: ModelRequest) -> tuple[str, bytes, list[str], ToolNames | None]:
+        """A request's path and body, what of it is optional, and the way back from names of tools."""
+        if self.wire_for(request.model) == RESPONSES:
+            return self._responses_request(request)
+        return self._chat_request(request)
+
+    def _chat_request(self, request: ModelRequest) -> tuple[str, bytes, list[str], ToolNames | None]:
+        dialect = self._dialect
         parameters: dict[str, Any] = {"stream": True}
-        if self._stream_options:
+        optional: list[str] = []
+        if dialect.stream_options is not False and (_USAGE, "") not in self._refused:
             parameters["stream_options"] = {"include_usage": True}
-        max_tokens = request.max_tokens if request.max_tokens is not None else self._settings.max_tokens
+            optional = [_USAGE] if dialect.stream_options is None else []
+        max_tokens = self._max_tokens(request)
         if max_tokens is not None:
-            parameters[self._max_tokens_field] = max_tokens
+            parameters[dialect.max_tokens_field] = max_tokens
         if request.thinking in _EFFORTS:
             parameters["reasoning_effort"] = request.thinking
-        return parameters | self._extra_body
+        system = None
+        if request.response_schema is not None:
+            if dialect.response_format == "json_object":
+                parameters["response_format"] = {"type": "json_object"}
+                system = _with_schema(request.system, request.response_schema)
+            else:
+                schema = _format(request.response_schema)
+                parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if dialect.prompt_cache_key and request.session_id:
+            parameters["prompt_cache_key"] = _cache_key(request.session_id)
+        tools = self._chat_tools.encode(request.tools)
+        content = chat_body(request, dialect, tools.field, _merged(parameters, self._extra_body), system=system)
+        return "/chat/completions", content, optional, tools.names
 
-    def _classified(self, response: HttpResponse, body: bytes) -> ProviderError:
-        return classify_error(
-            response.status, response.headers, body, settings=self._settings, key_variable=self._key_variable
+    def _responses_request(self, request: ModelRequest) -> tuple[str, bytes, list[str], ToolNames | None]:
+        from openheim_provider_openai.responses import responses_body
+
+        dialect = self._dialect
+        parameters: dict[str, Any] = {"stream": True, "store": False}
+        optional: list[str] = []
+        reasons = dialect.reasons(request.model) and (_REASONING, request.model) not in self._refused
+        reasoning: dict[str, Any] = {"effort": request.thinking} if request.thinking in _EFFORTS else {}
+        if reasons:
+            parameters["include"] = ["reasoning.encrypted_content"]
+            optional = [_REASONING] if dialect.reasoning is None else []
+            summary = dialect.reasoning_summary or "auto"
+            if summary != "none" and request.thinking not in ("off", "none") and (_SUMMARY, "") not in self._refused:
+                reasoning["summary"] = summary
+                optional += [_SUMMARY] if dialect.reasoning_summary is None else []
+        if reasoning:
+            parameters["reasoning"] = reasoning
+        max_tokens = self._max_tokens(request)
+        if max_tokens is not None:
+            parameters["max_output_tokens"] = max(max_tokens, _LEAST_OUTPUT_TOKENS)
+        if request.response_schema is not None:
+            parameters["text"] = {"format": {"type": "json_schema"} | _format(request.response_schema)}
+        if request.session_id:
+            parameters["prompt_cache_key"] = _cache_key(request.session_id)
+        tools = self._responses_tools.encode(request.tools)
+        content = responses_body(
+            request, self._item_encoder(replays=reasons), tools.field, _merged(parameters, self._extra_body)
         )
+        return "/responses", content, optional, tools.names
+
+    def _item_encoder(self, *, replays: bool) -> ItemEncoder:
+        encoder = self._items.get(replays)
+        if encoder is None:
+            from openheim_provider_openai.response_items import ItemEncoder
+
+            encoder = self._items[replays] = ItemEncoder(self._dialect, self._settings.name, replays=replays)
+        return encoder
+
+    def _max_tokens(self, request: ModelRequest) -> int | None:
+        return request.max_tokens if request.max_tokens is not None else self._settings.max_tokens
+
+    def _assembler(self, path: str, emit: EmitDelta) -> EventAssembler:
+        if path == "/responses":
+            from openheim_provider_openai.responses_stream import ResponsesAssembler
+
+            return ResponsesAssembler(emit, self._settings)
+        return ChatAssembler(emit, self._settings)
+
+    def _drop(self, model: str, optional: list[str], body: bytes) -> bool:
+        """Whether the body of a refusal names something optional, which is then not asked for again."""
+        for field in optional:
+            if any(word in body for word in _REFUSALS[field]):
+                _log.debug("the service takes no %s; it is asked without from now on", field)
+                self._refused.add((field, model if field == _REASONING else ""))
+                return True
+        return False
+
+
+def _merged(parameters: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters with those of the entry over them; objects are merged."""
+    merged = dict(parameters)
+    for key, value in extra.items():
+        known = merged.get(key)
+        merged[key] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": "reply", "schema": dict(schema), "strict": is_strict(schema)}
+
+
+def _with_schema(system: str, schema: Mapping[str, Any]) -> str:
+    from openheim.jsontext import dump_text
+
+    told = f"Reply with one JSON object that matches this JSON Schema: {dump_text(schema)}"
+    return f"{system}\n\n{told}" if system.strip() else told
+
+
+def _cache_key(session_id: str) -> str:
+    if len(session_id) <= _LONGEST_CACHE_KEY:
+        return session_id
+    from hashlib import sha256
+
+    return sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _restoring(emit: EmitDelta, names: ToolNames) -> EmitDelta:
+    """Passes deltas on with the tools' own names."""
+
+    def restored(delta: Delta) -> None:
+        if isinstance(delta, ToolCallDelta) and delta.name:
+            delta = ToolCallDelta(delta.index, names.original(delta.name), delta.arguments)
+        emit(delta)
+
+    return restored
+
+
+def _restored(reply: ModelReply, names: ToolNames) -> ModelReply:
+    """A reply with the tools' own names."""
+    from dataclasses import replace
+
+    content = tuple(
+        replace(block, name=names.original(block.name)) if isinstance(block, ToolUseBlock) else block
+        for block in reply.content
+    )
+    return replace(reply, content=content)
+
+
+def _model_infos(payload: Any) -> list[ModelInfo] | None:
+    entries = payload.get("data") if isinstance(payload, dict) else payload
+    if not isinstance(entries, list):
+        return None
+    return [_model_info(entry) for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
 
 def _model_info(entry: dict[str, Any]) -> ModelInfo:

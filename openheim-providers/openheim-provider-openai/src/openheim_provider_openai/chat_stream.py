@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openheim import ServerError, Usage
-from openheim.receiving import EventAssembler, token_count
+from openheim import EventAssembler, ServerError, Usage, token_count
 from openheim_provider_openai.tool_calls import ToolCalls
 
 if TYPE_CHECKING:
@@ -116,8 +115,10 @@ class ChatAssembler(EventAssembler):
         details = usage.get("prompt_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else None
         read = token_count(cached if cached is not None else usage.get("prompt_cache_hit_tokens"))
+        written = token_count(details.get("cache_write_tokens")) if isinstance(details, dict) else 0
         self.usage = Usage(
-            input_tokens=max(0, token_count(usage.get("prompt_tokens")) - read),
+            input_tokens=max(0, token_count(usage.get("prompt_tokens")) - read - written),
             output_tokens=token_count(usage.get("completion_tokens")),
+            cache_creation_tokens=written,
             cache_read_tokens=read,
         )

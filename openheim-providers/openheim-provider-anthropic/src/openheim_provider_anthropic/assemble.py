@@ -1,0 +1,226 @@
+"""Puts a reply together from the events of a Messages stream, and passes its pieces on as they come."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from openheim import CallPart, EventAssembler, RedactedThinkingBlock, UnknownBlock, Usage, token_count
+
+if TYPE_CHECKING:
+    from openheim import EmitDelta, Finish, ProviderSettings, ToolNames
+
+__all__ = ("MessagesAssembler",)
+
+_FINISHES: dict[str, Finish] = {
+    "end_turn": "end_turn",
+    "stop_sequence": "end_turn",
+    "tool_use": "tool_use",
+    "max_tokens": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+    "refusal": "refusal",
+    "pause_turn": "paused",
+}
+
+#: Fields of calls that have no place in ours and go back with them.
+_CALL_FIELDS = ("caller", "toolset_name")
+
+
+class _OpenBlock:
+    """A block that has begun and not ended."""
+
+    __slots__ = ("call", "citations", "input", "ordinal", "pieces", "raw")
+
+    def __init__(self) -> None:
+        self.call: CallPart | None = None
+        #: What a call's input was at its start; only some servers send it then.
+        self.input: Any = None
+        #: A block of another kind, which is kept as it is, and the pieces of its input.
+        self.raw: dict[str, Any] | None = None
+        self.pieces: list[str] = []
+        #: Of text: where it says what from, and its number among the texts of the reply once there is any of it.
+        self.citations: list[Any] = []
+        self.ordinal = -1
+
+
+class MessagesAssembler(EventAssembler):
+    """Reads one stream of the Messages wire.
+
+    Args:
+        names: of the tools that were offered.
+    """
+
+    def __init__(self, emit: EmitDelta, settings: ProviderSettings, names: ToolNames) -> None:
+        super().__init__(emit, settings)
+        self._names = names
+        self._open: dict[Any, _OpenBlock] = {}
+        self._writing: Any = None
+        self._texts = 0
+        self._extras: dict[str, dict[str, Any]] = {}
+
+    def take(self, payload: dict[str, Any], event: str) -> None:
+        kind = payload.get("type") or event
+        if kind == "content_block_delta":
+            self._take_delta(payload.get("index"), payload["delta"])
+        elif kind == "content_block_start":
+            self._begin(payload.get("index"), payload["content_block"])
+        elif kind == "content_block_stop":
+            self._end(payload.get("index"))
+        elif kind == "message_start":
+            self._take_message(payload["message"])
+        elif kind == "message_delta":
+            self._take_end(payload.get("delta") or {})
+            self._count(payload.get("usage"))
+        elif kind == "message_stop":
+            self._end_all()
+            self.done = True
+        elif kind == "error":
+            raise self.failure(payload)
+        # Pings, and events of later versions, mean nothing here.
+
+    def take_document(self, payload: Any) -> bool:
+        if not (isinstance(payload, dict) and isinstance(payload.get("content"), list)):
+            return False
+        self._take_message(payload)
+        for index, block in enumerate(payload["content"]):
+            self._begin(index, block)
+            self._end(index)
+        self._take_end(payload)
+        return True
+
+    # --- blocks ---
+
+    def _begin(self, index: Any, block: dict[str, Any]) -> None:
+        self._end(index)
+        self.parts.end_prose()
+        opened = self._open[index] = _OpenBlock()
+        self._writing = index
+        kind = block["type"]
+        if kind == "text":
+            opened.citations += block.get("citations") or ()
+            if text := block.get("text"):
+                self._write(text, index)
+        elif kind == "thinking":
+            if thought := block.get("thinking"):
+                self.parts.write(thought, thinking=True)
+            if signature := block.get("signature"):
+                self.parts.sign(signature)
+        elif kind == "redacted_thinking":
+            self.parts.put(RedactedThinkingBlock(block["data"]))
+        elif kind == "tool_use":
+            opened.call = call = CallPart()
+            call.id, call.name = block["id"], self._names.original(block["name"])
+            opened.input = block.get("input")
+            self.parts.begin_call(call)
+            self.parts.call_piece(call, "")
+            if fields := {key: block[key] for key in _CALL_FIELDS if _says_something(block.get(key))}:
+                self._extras.setdefault("tool_use", {})[str(call.position)] = fields
+        else:
+            opened.raw = dict(block)
+            self.parts.put(UnknownBlock(opened.raw))
+
+    def _take_delta(self, index: Any, delta: dict[str, Any]) -> None:
+        kind = delta["type"]
+        if kind == "text_delta":
+            if delta["text"]:
+                self._write(delta["text"], index)
+        elif kind == "thinking_delta":
+            if delta["thinking"]:
+                self._turn_to(index)
+                self.parts.write(delta["thinking"], thinking=True)
+        elif kind == "signature_delta":
+            self._turn_to(index)
+            if delta["signature"]:
+                self.parts.sign(delta["signature"])
+        elif kind == "input_json_delta":
+            self._take_input(self._open[index], delta["partial_json"])
+        elif kind == "citations_delta":
+            self._open[index].citations.append(delta["citation"])
+
+    def _take_input(self, block: _OpenBlock, piece: str) -> None:
+        if not piece:
+            return
+        if block.call is not None:
+            added = block.call.add_arguments(piece)
+            self.parts.call_piece(block.call, added)
+        elif block.raw is not None:
+            block.pieces.append(piece)
+
+    def _write(self, text: str, index: Any) -> None:
+        self._turn_to(index)
+        block = self._open.get(index)
+        if block is None:
+            block = self._open[index] = _OpenBlock()
+        if block.ordinal < 0:
+            block.ordinal = self._texts
+            self._texts += 1
+        self.parts.write(text)
+
+    def _turn_to(self, index: Any) -> None:
+        """Makes sure that text does not go on with that of another block."""
+        if index != self._writing:
+            self.parts.end_prose()
+            self._writing = index
+
+    def _end(self, index: Any) -> None:
+        block = self._open.pop(index, None)
+        if block is None:
+            return
+        if block.call is not None:
+            if not block.call.size and block.input and isinstance(block.input, dict):
+                arguments = block.call.add_arguments(json.dumps(block.input, ensure_ascii=False))
+                self.parts.call_piece(block.call, arguments)
+        elif block.raw is not None and block.pieces:
+            try:
+                block.raw["input"] = json.loads("".join(block.pieces))
+            except (ValueError, RecursionError):
+                self.skip("is the input of a tool of the service, and no JSON")
+        elif block.citations and block.ordinal >= 0:
+            self._extras.setdefault("text", {})[str(block.ordinal)] = {"citations": block.citations}
+        self.parts.end_prose()
+
+    def _end_all(self) -> None:
+        for index in list(self._open):
+            self._end(index)
+
+    # --- the message ---
+
+    def _take_message(self, message: dict[str, Any]) -> None:
+        if isinstance(message.get("model"), str):
+            self.model = message["model"]
+        self._take_container(message.get("container"))
+        self._count(message.get("usage"))
+
+    def _take_container(self, container: Any) -> None:
+        """Notes the place where code was run for this reply; what goes on with it has to name it."""
+        if isinstance(container, dict) and isinstance(container.get("id"), str):
+            self._extras["container"] = {"id": container["id"]}
+
+    def _take_end(self, delta: dict[str, Any]) -> None:
+        self._take_container(delta.get("container"))
+        reason = delta.get("stop_reason")
+        if not reason:
+            return
+        self._end_all()
+        self.finish = _FINISHES.get(str(reason), "other")
+        details = delta.get("stop_details")
+        if self.finish == "refusal" and not self.parts and isinstance(details, dict) and details.get("explanation"):
+            self.parts.write(str(details["explanation"]))
+        if self._extras:
+            self.opaque = self._extras
+
+    def _count(self, usage: Any) -> None:
+        """Takes counts, which are totals each time; later events may leave some out, and some servers send 0 first."""
+        if not isinstance(usage, dict):
+            return
+        before = self.usage or Usage()
+        self.usage = Usage(
+            max(before.input_tokens, token_count(usage.get("input_tokens"))),
+            max(before.output_tokens, token_count(usage.get("output_tokens"))),
+            max(before.cache_creation_tokens, token_count(usage.get("cache_creation_input_tokens"))),
+            max(before.cache_read_tokens, token_count(usage.get("cache_read_input_tokens"))),
+        )
+
+
+def _says_something(value: Any) -> bool:
+    return bool(value) and value != {"type": "direct"}

@@ -1,0 +1,221 @@
+"""The provider: one request a call, its answer read as a stream."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from openheim import ConfigError, InvalidRequestError, ModelInfo, ProviderError, classify_error, read_reply
+from openheim.headers import credential_headers
+from openheim.jsontext import wire_bytes
+from openheim_provider_anthropic.assemble import MessagesAssembler
+from openheim_provider_anthropic.body import Conversation, tools_of
+from openheim_provider_anthropic.history import WIRE, begins_without_thinking, container_of
+from openheim_provider_anthropic.models import traits_from_list, traits_of
+from openheim_provider_anthropic.schemas import output_schema
+from openheim_provider_anthropic.thinking import parse_thinking, thinking_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openheim import EmitDelta, HttpClient, HttpResponse, ModelReply, ModelRequest, Provider, ProviderSettings
+    from openheim_provider_anthropic.models import ModelTraits
+    from openheim_provider_anthropic.settings import Settings
+
+__all__ = ("AnthropicProvider",)
+
+ANTHROPIC_BASE = "https://api.anthropic.com/v1"
+KEY_VARIABLE = "ANTHROPIC_API_KEY"
+VERSION = "2023-06-01"
+
+_DOCUMENT_BYTES = 16 * 1024 * 1024
+
+#: Models asked for at a time, and lists of them read at most.
+_PAGE = 1000
+_MOST_PAGES = 20
+
+_INSTRUCTION = (
+    "Reply with one JSON value and nothing else: no code fence, no words around it. It has to match this JSON Schema:\n"
+)
+
+
+class AnthropicProvider:
+    """Speaks the Messages wire.
+
+    Raises:
+        ConfigError: Anthropic itself is asked without a key, ``thinking`` is no word that is known, or
+            ``extra_headers`` would send a credential over plain http.
+    """
+
+    wire = WIRE
+    default_model = "claude-sonnet-4-6"
+
+    def __init__(self, settings: ProviderSettings, http: HttpClient) -> None:
+        options: Settings | None = settings.options if settings.has_own_options else None
+        base = settings.api_base.rstrip("/") or ANTHROPIC_BASE
+        where = f"[providers.{settings.name}]"
+        self._key_variable = settings.key_variable or (KEY_VARIABLE if base == ANTHROPIC_BASE else "")
+        if base == ANTHROPIC_BASE and not settings.api_key:
+            raise ConfigError(
+                f"provider {settings.name!r} has no key",
+                hint=f"set {self._key_variable}, or env_var or api_key in {where}",
+            )
+        try:
+            parse_thinking(settings.thinking)
+        except ValueError as err:
+            raise ConfigError(f"provider {settings.name!r}: {err}", hint=f"change it in {where}") from err
+        self._settings = settings
+        self._http = http
+        self._base = base
+        self._headers = {
+            "content-type": "application/json",
+            "accept": "text/event-stream",
+            "anthropic-version": VERSION,
+        }
+        if settings.api_key:
+            self._headers["x-api-key"] = settings.api_key
+        self._mark = _mark(True)
+        self._extra_body: dict[str, Any] = {}
+        self._server_tools: tuple[bytes, ...] = ()
+        #: What the service itself said about its models.
+        self._traits: dict[str, ModelTraits] = {}
+        if options is not None:
+            if base.lower().startswith("http:") and (secret := credential_headers(options.extra_headers)):
+                raise ConfigError(
+                    f"provider {settings.name!r} would send {', '.join(secret)} over plain http, in clear",
+                    hint=f"use an https address, or take them out of extra_headers in {where} for a local server",
+                )
+            self._headers |= options.extra_headers
+            self._extra_body = options.extra_body
+            self._mark = _mark(options.cache)
+            self._server_tools = tuple(map(wire_bytes, options.server_tools))
+
+    async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
+        """Makes one call; see :class:`openheim.providers.Provider`."""
+        fields, instruction = self._fields(request)
+        content = Conversation.of(request).body(
+            request, fields, mark=self._mark, server_tools=self._server_tools, instruction=instruction
+        )
+        names = tools_of(request.tools).names
+
+        def classified(response: HttpResponse, body: bytes) -> ProviderError:
+            return self._with_advice(self._classified(response, body), fields)
+
+        async with self._http.stream(
+            "POST",
+            f"{self._base}/messages",
+            headers=self._headers,
+            content=content,
+            timeout_secs=self._settings.timeout_secs,
+        ) as response:
+            return await read_reply(response, MessagesAssembler(emit, self._settings, names), classified)
+
+    async def models(self) -> list[ModelInfo]:
+        """The models that the service offers, by name.
+
+        Raises:
+            ProviderError: it did not say.
+        """
+        infos: dict[str, ModelInfo] = {}
+        after = ""
+        for _ in range(_MOST_PAGES):
+            page = await self._models_page(after)
+            for entry in page["data"]:
+                if isinstance(entry, dict) and isinstance(entry.get("id"), str):
+                    infos[entry["id"]] = _model_info(entry)
+                    self._traits[entry["id"]] = traits_from_list(entry)
+            last = page.get("last_id")
+            if page.get("has_more") is not True or not isinstance(last, str) or last == after:
+                break
+            after = last
+        return sorted(infos.values(), key=lambda info: info.id)
+
+    async def _models_page(self, after: str) -> dict[str, Any]:
+        from urllib.parse import quote
+
+        headers = {name: value for name, value in self._headers.items() if name != "content-type"}
+        headers["accept"] = "application/json"
+        url = f"{self._base}/models?limit={_PAGE}" + (f"&after_id={quote(after, safe='')}" if after else "")
+        timeout = self._settings.timeout_secs
+        async with self._http.stream("GET", url, headers=headers, timeout_secs=timeout) as response:
+            body = await response.read(_DOCUMENT_BYTES)
+        if response.status != 200:
+            raise self._classified(response, body)
+        try:
+            page = json.loads(body)
+        except (ValueError, RecursionError):
+            page = None
+        if not isinstance(page, dict) or not isinstance(page.get("data"), list):
+            raise self._classified(response, body)
+        return page
+
+    def _fields(self, request: ModelRequest) -> tuple[dict[str, Any], str]:
+        """The fields of the body beside the conversation, and what is said about the form of the reply in words."""
+        settings = self._settings
+        traits = self._traits.get(request.model) or traits_of(request.model)
+        try:
+            thinking = parse_thinking(settings.thinking if request.thinking is None else request.thinking)
+        except ValueError as err:
+            raise InvalidRequestError(str(err)) from err
+        max_tokens = settings.max_tokens if request.max_tokens is None else request.max_tokens
+        within_budget = traits.budget and not thinking.off and (thinking.budget > 0 or not traits.adaptive)
+        paused = within_budget and begins_without_thinking(request.messages)
+        fields = thinking_fields(thinking, traits, max_tokens, paused=paused)
+        fields["stream"] = True
+        if container := container_of(request.messages):
+            fields["container"] = container
+        instruction = ""
+        if request.response_schema is not None:
+            form = output_schema(request.response_schema) if traits.schema else None
+            if form is not None:
+                config = fields.setdefault("output_config", {})
+                config["format"] = {"type": "json_schema", "schema": form}
+            else:
+                instruction = _INSTRUCTION + _text_of(request.response_schema)
+        return _joined(fields, self._extra_body), instruction
+
+    def _with_advice(self, err: ProviderError, fields: Mapping[str, Any]) -> ProviderError:
+        if isinstance(err, InvalidRequestError) and "thinking" in fields and "thinking" in err.message.lower():
+            err.hint = (
+                err.hint or f"set thinking in [providers.{self._settings.name}] to what the model takes, or to off"
+            )
+        return err
+
+    def _classified(self, response: HttpResponse, body: bytes) -> ProviderError:
+        return classify_error(
+            response.status, response.headers, body, settings=self._settings, key_variable=self._key_variable
+        )
+
+
+def _mark(cache: bool | str) -> bytes:
+    """What marks a block up to which the service keeps its work, with a comma before it; nothing if it shall not."""
+    if cache is False:
+        return b""
+    control = {"type": "ephemeral"} if cache is True or cache == "5m" else {"type": "ephemeral", "ttl": cache}
+    return b"," + wire_bytes({"cache_control": control})[1:-1]
+
+
+def _joined(fields: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields with those of the user, whose objects are taken into ours."""
+    for name, value in extra.items():
+        ours = fields.get(name)
+        fields[name] = {**ours, **value} if isinstance(ours, dict) and isinstance(value, dict) else value
+    return fields
+
+
+def _text_of(schema: Mapping[str, Any]) -> str:
+    try:
+        return wire_bytes(dict(schema)).decode()
+    except (ValueError, TypeError, RecursionError) as err:
+        raise InvalidRequestError(f"the schema of the reply cannot be sent as JSON: {err}") from err
+
+
+def _model_info(entry: Mapping[str, Any]) -> ModelInfo:
+    def size(*names: str) -> int | None:
+        return next((entry[name] for name in names if type(entry.get(name)) is int and entry[name] > 0), None)
+
+    return ModelInfo(entry["id"], size("max_input_tokens", "context_window"), size("max_tokens", "max_output_tokens"))
+
+
+if TYPE_CHECKING:
+    _conforms: type[Provider] = AnthropicProvider

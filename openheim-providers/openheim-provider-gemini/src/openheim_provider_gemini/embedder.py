@@ -1,0 +1,73 @@
+"""The embedder: texts in batches, a vector for each."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from openheim import InvalidRequestError, ServerError
+from openheim.jsontext import wire_bytes
+from openheim_provider_gemini.service import Service, resource_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openheim import Embedder, HttpClient, ProviderSettings
+
+__all__ = ("GeminiEmbedder",)
+
+#: Texts that the service takes in one request.
+_BATCH = 100
+
+
+class GeminiEmbedder:
+    """Speaks ``batchEmbedContents``. Raises as :class:`Service` does.
+
+    Args:
+        model: the model that makes the embeddings, such as ``gemini-embedding-001``.
+    """
+
+    def __init__(self, settings: ProviderSettings, model: str, http: HttpClient) -> None:
+        self._service = Service(settings, http)
+        self._model = model if "/" in model else f"models/{model}"
+        self.dimension: int | None = None
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector per text; see :class:`openheim.embeddings.Embedder`."""
+        if any(not text.strip() for text in texts):
+            raise InvalidRequestError("a text without a word has no embedding", hint="leave blank texts out")
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), _BATCH):
+            vectors += await self._embed_batch(texts[start : start + _BATCH])
+        return vectors
+
+    async def _embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
+        requests = [{"model": self._model, "content": {"parts": [{"text": text}]}} for text in texts]
+        path = f"{resource_path(self._model)}:batchEmbedContents"
+        answer = await self._service.document(self._service.post(path, wire_bytes({"requests": requests})))
+        entries = answer.get("embeddings")
+        count = len(entries) if isinstance(entries, list) else 0
+        if not isinstance(entries, list) or count != len(texts):
+            raise ServerError(f"the service made {count} embeddings of {len(texts)} texts", retryable=False)
+        vectors = [_vector(entry) for entry in entries]
+        if self.dimension is None:
+            self.dimension = len(vectors[0])
+        if any(len(vector) != self.dimension for vector in vectors):
+            sizes = ", ".join(map(str, sorted({len(vector) for vector in vectors})))
+            raise ServerError(f"the service made embeddings of {sizes} numbers, not {self.dimension}", retryable=False)
+        return vectors
+
+
+def _vector(entry: Any) -> list[float]:
+    values = entry.get("values") if isinstance(entry, dict) else None
+    if not isinstance(values, list) or not values or not all(_is_finite(value) for value in values):
+        raise ServerError("the service made an embedding that is no list of numbers", retryable=False)
+    return [float(value) for value in values]
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+if TYPE_CHECKING:
+    _conforms: type[Embedder] = GeminiEmbedder

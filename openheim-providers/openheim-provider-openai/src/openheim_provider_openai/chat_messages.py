@@ -1,0 +1,166 @@
+"""Messages in the form of the Chat Completions wire."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from openheim import (
+    ImageBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    wire_call_id,
+    wire_tool_name,
+)
+from openheim.jsontext import is_object, wire_bytes
+from openheim_provider_openai.dialect import CHAT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from openheim import Block, Message
+    from openheim_provider_openai.dialect import Dialect
+
+__all__ = ("NOTHING_SAID", "NO_OUTPUT", "ChatMessages")
+
+#: Stand for text that is missing, since blank text is refused.
+NOTHING_SAID = "(no text)"
+NO_OUTPUT = "(no output)"
+
+_IMAGES_FOLLOW = "Images of the tool results above:"
+
+#: What the assistant says where its turn was cut off, and the user where the beginning is missing, so that they take
+#: turns.
+_ACKNOWLEDGED = "I have the results."
+_CONTINUED = "(The beginning of this conversation is missing.)"
+
+#: OpenAI takes no longer ids.
+_CALL_ID = r"[!-~]{1,40}"
+
+
+class ChatMessages:
+    """Encodes messages as a dialect wants them. Each message of the wire comes with a comma before it."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._strict = dialect.strict_roles
+        self._echo = dialect.echo_reasoning
+        self._id_pattern = dialect.tool_id_pattern or _CALL_ID
+
+    def role_of(self, message: Message) -> str:
+        """The role on the wire; ``""`` for a message that has nothing to say on it."""
+        if message.role == "assistant" and not any(map(_is_said, message.content)):
+            return ""
+        return "user" if message.role == "system" and self._strict else message.role
+
+    def results(self, message: Message) -> bytes:
+        """The results in a tool message."""
+        return _joined(
+            {
+                "role": "tool",
+                "tool_call_id": wire_call_id(block.tool_call_id, self._id_pattern),
+                "content": block.content if block.content.strip() else NO_OUTPUT,
+            }
+            for block in message.content
+            if isinstance(block, ToolResultBlock)
+        )
+
+    def result_images(self, results: Sequence[Message]) -> bytes:
+        """The message that carries images of results, or nothing."""
+        images = _images_of(results)
+        return self._bridge(_user(images)) if images else b""
+
+    def opening(self, role: str) -> bytes:
+        """What comes first if the conversation begins with this role."""
+        return _joined([{"role": "user", "content": _CONTINUED}]) if self._strict and role != "user" else b""
+
+    def run(self, role: str, messages: Sequence[Message], results: Sequence[Message], *, is_first: bool) -> bytes:
+        """Neighbours of one role, which are not results.
+
+        Args:
+            messages: those of the role, and perhaps some that have nothing to say.
+            results: the results right before them.
+            is_first: whether nothing comes before.
+        """
+        if len(messages) > 1:
+            messages = [message for message in messages if self.role_of(message) == role]
+        if role == "user" and self._strict and results:
+            return self._bridge(_user([*_images_of(results), *_content(messages)]))
+        if role == "assistant":
+            encoded = self._assistant(messages)
+        else:
+            encoded = _user(_content(messages)) | {"role": role}
+        opening = self.opening(role) if is_first else b""
+        return opening + self.result_images(results) + _joined([encoded])
+
+    def _bridge(self, message: dict[str, Any]) -> bytes:
+        """A user's message right behind results."""
+        return _joined([{"role": "assistant", "content": _ACKNOWLEDGED}, message] if self._strict else [message])
+
+    def _assistant(self, messages: Sequence[Message]) -> dict[str, Any]:
+        text = "\n\n".join(text for message in messages if (text := message.text).strip())
+        calls = [self._call(block) for message in messages for block in message.tool_uses]
+        encoded: dict[str, Any] = {"role": "assistant", "content": text or None}
+        if self._echo:
+            reasoning = _reasoning(messages)
+            # Who wants reasoning back wants it with every call, and empty where there was none.
+            if reasoning or calls:
+                encoded[self._echo] = reasoning
+        return encoded | ({"tool_calls": calls} if calls else {})
+
+    def _call(self, block: ToolUseBlock) -> dict[str, Any]:
+        # A call that was cut or badly written would be refused for the rest of the session.
+        arguments = block.arguments if is_object(block.arguments) else "{}"
+        function = {"name": wire_tool_name(block.name), "arguments": arguments}
+        return {"id": wire_call_id(block.id, self._id_pattern), "type": "function", "function": function}
+
+
+def _is_said(block: Block) -> bool:
+    return isinstance(block, ToolUseBlock) or (isinstance(block, TextBlock) and bool(block.text.strip()))
+
+
+def _joined(messages: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(b"," + wire_bytes(message) for message in messages)
+
+
+def _content(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    return [
+        _image_part(block) if isinstance(block, ImageBlock) else {"type": "text", "text": block.text}
+        for message in messages
+        for block in message.content
+        if isinstance(block, ImageBlock) or (isinstance(block, TextBlock) and block.text.strip())
+    ]
+
+
+def _user(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """A user's message; a plain string where there are no images, which every server takes."""
+    texts = [part for part in parts if part["type"] == "text"]
+    if len(texts) < len(parts):
+        return {"role": "user", "content": parts}
+    return {"role": "user", "content": "\n\n".join(part["text"] for part in texts) or NOTHING_SAID}
+
+
+def _images_of(results: Sequence[Message]) -> list[dict[str, Any]]:
+    """Images of results as parts, with a note before them."""
+    images = [
+        _image_part(image)
+        for message in results
+        for block in message.content
+        if isinstance(block, ToolResultBlock)
+        for image in block.images
+    ]
+    return [{"type": "text", "text": _IMAGES_FOLLOW}, *images] if images else []
+
+
+def _reasoning(messages: Sequence[Message]) -> str:
+    return "\n\n".join(
+        block.thinking
+        for message in messages
+        if message.wire in (None, CHAT)
+        for block in message.content
+        if isinstance(block, ThinkingBlock) and block.thinking
+    )
+
+
+def _image_part(image: ImageBlock) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:{image.mime_type};base64,{image.data}"}}

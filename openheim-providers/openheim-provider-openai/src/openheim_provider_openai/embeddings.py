@@ -1,0 +1,136 @@
+"""The embedder: texts in, vectors out, in batches."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import sys
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from openheim import ServerError
+from openheim_provider_openai.service import Service
+from openheim_provider_openai.tools import dumped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from openheim import Embedder, HttpClient, ProviderSettings
+
+__all__ = ("OpenAIEmbedder",)
+
+#: Most texts of one request, and most characters unless one text alone is longer: services limit both, in tokens.
+_BATCH_TEXTS = 128
+_BATCH_CHARACTERS = 200_000
+
+#: Stands for a blank text, which services refuse.
+_BLANK = "(blank)"
+
+
+class OpenAIEmbedder:
+    """Speaks ``POST /embeddings``.
+
+    Args:
+        kind: ``openai`` or ``openai_compatible``.
+        settings: the entry.
+        model: the model's name.
+
+    Raises:
+        ConfigError: the entry lacks something; see :class:`~openheim_provider_openai.service.Service`.
+    """
+
+    def __init__(self, kind: str, settings: ProviderSettings, model: str, http: HttpClient) -> None:
+        self._service = Service(kind, settings, http)
+        self._model = model
+        self._asked = self._service.options.dimensions if self._service.options is not None else None
+        self._dimension: int | None = None
+
+    @property
+    def dimension(self) -> int | None:
+        """Numbers in a vector, once a call has told."""
+        return self._dimension
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector per text, in order; see :class:`openheim.embeddings.Embedder`."""
+        vectors: list[list[float]] = []
+        for batch in _batches(texts):
+            vectors += await self._embed_batch(batch)
+        return vectors
+
+    async def _embed_batch(self, batch: list[str]) -> list[list[float]]:
+        body: dict[str, Any] = {"model": self._model, "input": batch, "encoding_format": "float"}
+        if self._asked is not None:
+            body["dimensions"] = self._asked
+        content = dumped("the texts", body)
+        async with self._service.post("/embeddings", content, accept="application/json") as response:
+            vectors = await self._service.document(response, _vectors)
+        if len(vectors) != len(batch):
+            raise ServerError(
+                f"{self._service.settings.name} made {len(vectors)} vectors of {len(batch)} texts", retryable=False
+            )
+        for vector in vectors:
+            self._check_size(len(vector))
+        return vectors
+
+    def _check_size(self, size: int) -> None:
+        if self._dimension is None:
+            self._dimension = size
+        if size != self._dimension:
+            raise ServerError(
+                f"{self._service.settings.name} made vectors of {size} numbers, and of {self._dimension} before",
+                hint="has the model been replaced? Give it another name, so that its vectors are kept apart",
+                retryable=False,
+            )
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        if batch and (len(batch) >= _BATCH_TEXTS or size + len(text) > _BATCH_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(text if text.strip() else _BLANK)
+        size += len(text)
+    if batch:
+        yield batch
+
+
+def _vectors(payload: Any) -> list[list[float]] | None:
+    """The vectors of an answer in the order of the texts, whatever order they came in; None if it holds none."""
+    entries = payload.get("data") if isinstance(payload, dict) else None
+    if not isinstance(entries, list) or not entries:
+        return None
+    try:
+        placed = {entry.get("index", place): _vector(entry["embedding"]) for place, entry in enumerate(entries)}
+    except (AttributeError, KeyError, TypeError, ValueError, binascii.Error):
+        return None
+    if placed.keys() != set(range(len(entries))):
+        # Some servers call every one 0.
+        return [_vector(entry["embedding"]) for entry in entries]
+    return [placed[place] for place in range(len(entries))]
+
+
+def _vector(embedding: Any) -> list[float]:
+    """A vector that came as numbers, or as base64 of 32-bit ones.
+
+    Raises:
+        ValueError: it holds no numbers, or one that is not finite.
+        TypeError: it is something else.
+    """
+    if isinstance(embedding, str):
+        numbers = array("f")
+        numbers.frombytes(base64.b64decode(embedding, validate=True))
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        vector = numbers.tolist()
+    else:
+        vector = [float(number) for number in embedding]
+    if not vector or not all(map(math.isfinite, vector)):
+        raise ValueError("no vector")
+    return vector
+
+
+if TYPE_CHECKING:
+    _conforms: type[Embedder] = OpenAIEmbedder

@@ -1,0 +1,189 @@
+"""Messages as items of the Responses wire.
+
+A reply of this wire brings more than blocks of a message can hold: encrypted reasoning, ids, phases. What has to come
+back is stored beside the blocks, in :attr:`~openheim.Message.opaque`, as ``{"items": [...]}`` in the order of the
+reply. Items of text and of calls are stored there without their text, name and arguments, which the blocks hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from openheim import (
+    ImageBlock,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    wire_call_id,
+    wire_tool_name,
+)
+from openheim.jsontext import is_object
+from openheim_provider_openai.chat_messages import NO_OUTPUT, NOTHING_SAID
+from openheim_provider_openai.dialect import RESPONSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from openheim import Message
+    from openheim_provider_openai.dialect import Dialect
+
+__all__ = ("ItemEncoder", "stored_items")
+
+_CALL_ID = r"[A-Za-z0-9_-]{1,64}"
+
+
+class ItemEncoder:
+    """Encodes messages.
+
+    Args:
+        dialect: how the service is spoken to.
+        provider: the entry's name. Nobody else can read the reasoning that its service encrypted.
+        replays: whether the model may get reasoning back; one that does not reason refuses it.
+    """
+
+    def __init__(self, dialect: Dialect, provider: str, *, replays: bool) -> None:
+        self.replays = replays
+        self._provider = provider
+        self._id_pattern = dialect.tool_id_pattern or _CALL_ID
+
+    def encode(self, message: Message) -> list[dict[str, Any]]:
+        """The items of a message; none if it has nothing to say on this wire."""
+        match message.role:
+            case "assistant":
+                return self._replayed(message) or list(self._plain(message))
+            case "tool":
+                return [self._output(block) for block in message.content if isinstance(block, ToolResultBlock)]
+        return [{"role": message.role, "content": _input_content(message)}]
+
+    # --- replies ---
+
+    def _plain(self, message: Message) -> Iterator[dict[str, Any]]:
+        for block in message.content:
+            if isinstance(block, TextBlock) and block.text.strip():
+                yield {"role": "assistant", "content": block.text}
+            elif isinstance(block, ToolUseBlock):
+                yield self._call(block)
+
+    def _replayed(self, message: Message) -> list[dict[str, Any]]:
+        """The items of a reply of this wire as they came; none if it is not, or if its blocks have been changed."""
+        opaque = message.opaque or {}
+        items = opaque.get("items")
+        if not isinstance(items, list) or message.wire not in (None, RESPONSES):
+            return []
+        if message.provider not in (None, self._provider):
+            return []
+        texts = [block.text for block in message.content if isinstance(block, TextBlock)]
+        calls = list(message.tool_uses)
+        try:
+            encoded = list(self._in_order(items, texts, calls))
+        except (AttributeError, IndexError, KeyError, TypeError):
+            return []
+        return [] if texts or calls else encoded
+
+    def _in_order(
+        self, items: Sequence[Mapping[str, Any]], texts: list[str], calls: list[ToolUseBlock]
+    ) -> Iterator[dict[str, Any]]:
+        """Takes texts and calls out of the lists as their items come."""
+        # Reasoning is refused without the item that it led to, which is not there if the reply was cut or is blank.
+        waiting: list[dict[str, Any]] = []
+        for item in items:
+            match item["type"]:
+                case "reasoning":
+                    if self.replays:
+                        waiting.append(dict(item))
+                    continue
+                case "message":
+                    encoded = self._message(item, [(part, texts.pop(0)) for part in item["content"]])
+                    if encoded is None:
+                        continue
+                case "function_call":
+                    # Without its reasoning, an item's id would make the service ask for it.
+                    encoded = self._call(calls.pop(0)) | ({"id": item["id"]} if self.replays and "id" in item else {})
+                case _:
+                    if not self.replays:
+                        continue
+                    encoded = dict(item)
+            yield from waiting
+            waiting.clear()
+            yield encoded
+
+    def _message(self, item: Mapping[str, Any], parts: list[tuple[str, str]]) -> dict[str, Any] | None:
+        said = [(kind, text) for kind, text in parts if text.strip()]
+        if not said:
+            return None
+        phase = {"phase": item["phase"]} if "phase" in item else {}
+        if not (self.replays and "id" in item):
+            return {"role": "assistant", "content": "".join(text for _, text in said)} | phase
+        content = [
+            {"type": kind, "refusal": text}
+            if kind == "refusal"
+            else {"type": "output_text", "text": text, "annotations": []}
+            for kind, text in said
+        ]
+        known = {"id": item["id"], "type": "message", "status": item.get("status") or "completed"}
+        return known | {"role": "assistant", "content": content} | phase
+
+    def _call(self, block: ToolUseBlock) -> dict[str, Any]:
+        return {
+            "type": "function_call",
+            "call_id": wire_call_id(block.id, self._id_pattern),
+            "name": wire_tool_name(block.name),
+            # A call that was cut or badly written would be refused for the rest of the session.
+            "arguments": block.arguments if is_object(block.arguments) else "{}",
+        }
+
+    # --- what is put in ---
+
+    def _output(self, block: ToolResultBlock) -> dict[str, Any]:
+        text = block.content if block.content.strip() else ("" if block.images else NO_OUTPUT)
+        output: str | list[dict[str, Any]] = text
+        if block.images:
+            texts = [{"type": "input_text", "text": text}] if text else []
+            output = texts + [_input_image(image) for image in block.images]
+        call_id = wire_call_id(block.tool_call_id, self._id_pattern)
+        return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+def stored_items(items: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What has to be stored of a reply's items, or None if the blocks hold all of it.
+
+    Args:
+        items: as they came, in order. Those of text have their parts that say something as ``content``, by type.
+    """
+    reasoning = [item for item in items if item["type"] == "reasoning"]
+    # Nothing is stored at the service, so that reasoning without its content could not be found there.
+    readable = all(item.get("encrypted_content") or item.get("content") for item in reasoning)
+    stored: list[dict[str, Any]] = []
+    for item in items:
+        match item["type"]:
+            case "reasoning" if not readable:
+                continue
+            case "message":
+                kept = ("id", "phase", "status") if readable else ("phase",)
+                stored.append(
+                    {"type": "message", "content": item["content"]}
+                    | {key: item[key] for key in kept if item.get(key) is not None}
+                )
+            case "function_call":
+                known = {"id": item["id"]} if readable and item.get("id") else {}
+                stored.append({"type": "function_call"} | known)
+            case _:
+                # An explicit null is refused where a field may be left out.
+                stored.append({key: value for key, value in item.items() if value is not None})
+    plain = all(item["type"] in ("message", "function_call") and "phase" not in item for item in stored)
+    return None if plain else {"items": stored}
+
+
+def _input_content(message: Message) -> str | list[dict[str, Any]]:
+    parts = [
+        _input_image(block) if isinstance(block, ImageBlock) else {"type": "input_text", "text": block.text}
+        for block in message.content
+        if isinstance(block, ImageBlock) or (isinstance(block, TextBlock) and block.text.strip())
+    ]
+    if any(part["type"] == "input_image" for part in parts):
+        return parts
+    return "\n\n".join(part["text"] for part in parts) or NOTHING_SAID
+
+
+def _input_image(image: ImageBlock) -> dict[str, Any]:
+    return {"type": "input_image", "image_url": f"data:{image.mime_type};base64,{image.data}", "detail": "auto"}
