@@ -10,13 +10,15 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from openheim.plugins.first_party import FIRST_PARTY_DISTRIBUTIONS
-from tests.support import openai_wire
+from tests.support import anthropic_wire, gemini_wire, openai_wire
 from tests.support.replies import Reply
 
 __all__ = ("GOOD", "KINDS")
 
 #: The reply with this text, by kind of provider.
 GOOD: dict[str, Callable[[str], Reply]] = {
+    "anthropic": anthropic_wire.text,
+    "gemini": gemini_wire.text,
     "openai": openai_wire.text,
     "openai_compatible": openai_wire.text,
 }
