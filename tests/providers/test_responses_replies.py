@@ -253,6 +253,14 @@ async def test_failures(make_call: Callable[..., Call], answer: Reply, kind: typ
     assert type(await failure_of(make_call, answer)) is kind
 
 
+async def test_floods_end(make_call: Callable[..., Call]) -> None:
+    many = [item for number in range(1001) for item in item_events(number, {"type": "odd", "id": f"x{number}"})]
+    assert "more than 1000 items" in str(await failure_of(make_call, events(*many)))
+    huge = [reasoning(id=f"rs_{number}", encrypted="x" * 6_000_000) for number in range(3)]
+    done = [{"type": "response.output_item.done", "output_index": at, "item": item} for at, item in enumerate(huge)]
+    assert "longer than 16 MiB" in str(await failure_of(make_call, events(*done)))
+
+
 async def test_what_had_arrived_is_not_lost(make_call: Callable[..., Call]) -> None:
     broken = reply(reasoning("hm"), message("half"), call("f", {}), finish=False)
     err = await failure_of(make_call, broken)

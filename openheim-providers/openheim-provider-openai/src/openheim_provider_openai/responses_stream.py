@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openheim import CallPart, EventAssembler, Usage, token_count
+from openheim import CallPart, EventAssembler, ServerError, Usage, token_count
+from openheim.jsontext import dump_text
 from openheim_provider_openai.response_items import stored_items
 
 if TYPE_CHECKING:
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 __all__ = ("ResponsesAssembler",)
 
 _INCOMPLETE: dict[str, Finish] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
+
+
+#: More items than that are no reply but a flood, and so are more characters of what has to be sent back as it came.
+_MAX_ITEMS = 1000
+_MAX_KEPT = 16 * 1024 * 1024
+
+#: What has to be known of an item whose text or arguments the reply's blocks hold.
+_KEPT_FIELDS = ("type", "id", "phase", "status")
 
 
 class _Text:
@@ -29,7 +38,7 @@ class _Text:
 
 
 class _Item:
-    """One item of the reply, as far as it has come. ``whole`` is what the service says of it, without its pieces."""
+    """One item of the reply, as far as it has come. ``whole`` is what has to be kept of what the service says of it."""
 
     __slots__ = ("call", "is_done", "texts", "whole")
 
@@ -48,6 +57,7 @@ class ResponsesAssembler(EventAssembler):
         self._refused = False
         self._items: dict[int, _Item] = {}
         self._places: dict[str, int] = {}
+        self._kept = 0
         self._text: _Text | None = None
         self._handlers: dict[str, Callable[[dict[str, Any]], None]] = {
             "response.output_item.added": self._item_added,
@@ -100,10 +110,17 @@ class ResponsesAssembler(EventAssembler):
     def _begin(self, index: int, whole: dict[str, Any]) -> _Item:
         item = self._items.get(index)
         if item is None:
+            if len(self._items) >= _MAX_ITEMS:
+                raise ServerError(f"the reply has more than {_MAX_ITEMS} items", retryable=False)
             item = self._items[index] = _Item()
             self._text = None
             self.parts.end_prose()
-        item.whole = whole
+        is_in_blocks = whole["type"] in ("message", "function_call")
+        item.whole = {key: whole[key] for key in _KEPT_FIELDS if key in whole} if is_in_blocks else whole
+        if not is_in_blocks:
+            self._kept += len(dump_text(whole))
+            if self._kept > _MAX_KEPT:
+                raise ServerError(f"the reply's reasoning is longer than {_MAX_KEPT // 2**20} MiB", retryable=False)
         if whole["type"] == "function_call" and item.call is None:
             call = item.call = CallPart()
             call.id, call.name = whole.get("call_id") or whole.get("id") or "", whole["name"]
