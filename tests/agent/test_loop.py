@@ -395,3 +395,9 @@ async def test_a_second_prompt_while_one_runs_is_refused_at_once() -> None:
             await run.session.run("second")
         pause.release()
     assert [message.text for message in run.session.messages] == ["first", "ab"]
+
+
+async def test_requests_name_their_session() -> None:
+    async with scripted_session(["one"]) as run:
+        await run.session.run("hi")
+        assert run.provider.requests[0].session_id == run.session.id

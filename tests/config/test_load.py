@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -346,6 +347,30 @@ def test_entries_that_cannot_be_used(write: Write, entry: str, complaint: str) -
     with pytest.raises(ConfigError, match=complaint) as caught:
         select({"BAD": "canary\ncanary"})
     assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "written", ["'off'", "'adaptive'", "'xhigh'", "0", "4096", "{ default = 'off', 'big.1' = 2000 }"]
+)
+def test_ways_of_thinking(write: Write, written: str) -> None:
+    write(f"[providers.x]\napi_base = 'http://127.0.0.1'\nthinking = {written}\n")
+    assert select().settings.thinking == ("off" if "{" in written else tomllib.loads(f"v = {written}")["v"])
+
+
+@pytest.mark.parametrize(
+    ("written", "complaint"),
+    [
+        ("'hihg'", "thinking of provider 'x' is no way of thinking .*high"),
+        ("{ m = 'on' }", "line 3: .*is no way of thinking"),
+        ("-1", "thinking must be at least 0"),
+        ("{ m = [] }", "thinking.m must be string or integer"),
+        ("true", "thinking must be string or integer or object"),
+    ],
+)
+def test_what_is_no_way_of_thinking(write: Write, written: str, complaint: str) -> None:
+    write(f"[providers.x]\napi_base = 'http://127.0.0.1'\nthinking = {written}\n")
+    with pytest.raises(ConfigError, match=complaint):
+        select()
 
 
 @pytest.mark.parametrize(

@@ -236,3 +236,13 @@ async def test_a_model_of_the_list_that_is_used_does_not_stand_in_for_itself(tmp
     ):
         (outcome,), _events = await run(client, client.new_session(cwd=tmp_path, provider="first", model="large"), "hi")
         assert outcome.text == "ok" and len(providers["first"].requests) == 1
+
+
+async def test_thinking_is_that_of_the_model(tmp_path: Path) -> None:
+    entries = {"first": {"thinking": {"default": "low", "large": 2048}, "fallback": []}}
+    async with client_over(tmp_path, entries, first=["a", "b", "c"]) as (client, providers):
+        session = client.new_session(cwd=tmp_path)
+        await session.run("hi")
+        session.set_model("first", "large")
+        await session.run("hi")
+        assert [request.thinking for request in providers["first"].requests] == ["low", 2048]

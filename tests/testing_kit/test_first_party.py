@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib.metadata import entry_points
 
+from openheim.messages import Usage
 from openheim.plugins.first_party import FIRST_PARTY_DISTRIBUTIONS
 from openheim.testing import HttpAnswer, ProviderContract, ToolsetContract
 
@@ -22,6 +23,11 @@ def call_delta(**function: str) -> dict[str, object]:
     return {"tool_calls": [{"index": 0, "id": "call-1", "type": "function", "function": function}]}
 
 
+def refused(status: int, message: str, *, code: str) -> HttpAnswer:
+    body = json.dumps({"error": {"message": message, "type": "error", "param": None, "code": code}})
+    return HttpAnswer.of(body, status=status, content_type="application/json")
+
+
 class TestOpenAI(ProviderContract):
     plugin = "openheim_provider_openai.plugin"
     name = "openai"
@@ -34,6 +40,19 @@ class TestOpenAI(ProviderContract):
         finish="tool_calls",
     )
     reports_usage = True
+    usage = Usage(5, 2)
+    errors = {  # noqa: RUF012  read only
+        "context_overflow": refused(
+            400, "This model's maximum context length is 8 tokens", code="context_length_exceeded"
+        ),
+        "billing": refused(429, "You exceeded your current quota", code="insufficient_quota"),
+        "rate_limit": HttpAnswer.of('data: {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}\n\n'),
+        "server_error": HttpAnswer.of('data: {"error": {"message": "it failed"}}\n\n'),
+        "blocked": refused(400, "filtered", code="content_filter"),
+        "not_found": refused(404, "no such model", code="model_not_found"),
+        "auth": refused(401, "Incorrect API key provided", code="invalid_api_key"),
+        "empty_response": HttpAnswer.of("data: [DONE]\n\n"),
+    }
 
 
 class TestOpenAICompatible(TestOpenAI):

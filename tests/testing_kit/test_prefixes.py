@@ -81,6 +81,7 @@ def test_bodies_that_are_no_objects_are_compared_as_they_are() -> None:
     guard = PrefixGuard([b"one", b"one two", b"two"])
     assert [number for number, _change in guard.changes] == [2]
     assert guard.changes[0][1].offset == 0
+    assert PrefixGuard([b'{"a": 1} 1']).add(b'{"a": 1} 2') is not None
 
 
 def test_a_guard_that_saw_too_little_fails() -> None:

@@ -154,6 +154,8 @@ def _members(text: str) -> dict[str, tuple[int, int]] | None:
         place = skip(end)
         if text.startswith(",", place):
             place = skip(place + 1)
+    if text[place:].strip() != "}":
+        raise ValueError("there is more than an object")
     return members
 
 

@@ -7,19 +7,33 @@ The faulty ones speak a small wire of their own: the request is JSON; the answer
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import logging
+import socket
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import anyio
 import anyio.lowlevel
 
-from openheim import ModelInfo, ModelReply, ModelRequest, ProviderSettings, TextBlock, TextDelta, Usage, hookimpl
-from openheim.errors import AuthError, IncompleteStreamError, InvalidRequestError, ServerError
+from openheim import (
+    ModelInfo,
+    ModelReply,
+    ModelRequest,
+    ProviderSettings,
+    TextBlock,
+    TextDelta,
+    Usage,
+    classify_error,
+    hookimpl,
+)
+from openheim.errors import IncompleteStreamError, InvalidRequestError, ServerError
 from openheim.events import ThinkingDelta, ToolCallDelta
 from openheim.http import HttpClient
-from openheim.messages import Block, ThinkingBlock, ToolUseBlock, message_to_stored
+from openheim.messages import Block, Message, ThinkingBlock, ToolUseBlock, message_to_stored
 from openheim.providers import EmitDelta
 
 
@@ -33,19 +47,29 @@ class Wire:
         self._key = settings.api_key
         self._http = http
 
+    url = "http://small/say"
+
     def body(self, request: ModelRequest) -> bytes:
-        messages = [message_to_stored(message) for message in request.messages]
-        return json.dumps([request.model, request.system, messages]).encode()
+        messages = [self.encoded(message) for message in request.messages]
+        return json.dumps({"model": request.model, "system": request.system, "messages": messages}).encode()
+
+    def encoded(self, message: Message) -> dict[str, Any]:
+        stored = message_to_stored(message)
+        if message.wire not in (None, self.wire):
+            stored.pop("opaque", None)
+            stored["content"] = [block for block in stored["content"] if "thinking" not in block["type"]]
+        return stored
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         headers = {"authorization": f"Bearer {self._key}"}
         content: list[Block] = []
-        async with self._http.stream("POST", "http://small/say", headers=headers, content=self.body(request)) as answer:
+        headers["content-type"] = "application/json"
+        async with self._http.stream("POST", self.url, headers=headers, content=self.body(request)) as answer:
             if answer.status != 200:
                 raise self.refusal(answer.status, await answer.read(1000))
             text = b""
             async for chunk in answer.chunks():
-                *lines, text = (text + chunk).split(b"\n")
+                *lines, text = self.split(text, chunk)
                 for line in lines:
                     if line == b"end":
                         calls = any(isinstance(block, ToolUseBlock) for block in content)
@@ -53,8 +77,11 @@ class Wire:
                     self.take(line.decode(), content, emit)
         raise IncompleteStreamError("the stream ended before its end marker", partial=content)
 
+    def split(self, rest: bytes, chunk: bytes) -> list[bytes]:
+        return (rest + chunk).split(b"\n")
+
     def refusal(self, status: int, body: bytes) -> Exception:
-        return AuthError("the key was refused") if status == 401 else ServerError(f"HTTP {status}", status=status)
+        return classify_error(status, {}, b"")
 
     def reply(self, content: list[Block], finish: Any) -> ModelReply:
         return ModelReply(tuple(content), finish, Usage(1, 1))
@@ -99,6 +126,74 @@ class Offline:
 
 good = Plugin(Wire)
 good_offline = Plugin(lambda settings, http: Offline())
+
+
+class CountsTwice(Wire):
+    def reply(self, content: list[Block], finish: Any) -> ModelReply:
+        return ModelReply(tuple(content), finish, Usage(2, 2))
+
+
+class HoldsBack(Wire):
+    """Passes everything on when it is over."""
+
+    async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
+        held: list[Any] = []
+        reply = await super().generate(request, held.append)
+        for delta in held:
+            emit(delta)
+        return reply
+
+
+class ThinksInChunks(Wire):
+    """Takes every chunk for whole lines."""
+
+    def split(self, rest: bytes, chunk: bytes) -> list[bytes]:
+        return [*chunk.split(b"\n"), b""]
+
+
+class LeavesSlowly(Wire):
+    async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
+        try:
+            return await super().generate(request, emit)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.2)
+            raise
+
+
+class TellsNothingApart(Wire):
+    def refusal(self, status: int, body: bytes) -> Exception:
+        return ServerError(f"HTTP {status}", status=status)
+
+
+class SendsForeignSignatures(Wire):
+    def encoded(self, message: Message) -> dict[str, Any]:
+        return message_to_stored(message)
+
+
+class KeyInUrl(Wire):
+    def __init__(self, settings: ProviderSettings, http: HttpClient) -> None:
+        super().__init__(settings, http)
+        self.url += f"?key={settings.api_key}"
+
+
+class LooksUp(Wire):
+    def __init__(self, settings: ProviderSettings, http: HttpClient) -> None:
+        super().__init__(settings, http)
+        with contextlib.suppress(OSError):
+            socket.getaddrinfo("localhost", 80)
+
+
+class CountsMessages(Wire):
+    """Writes into the beginning what changes with every request."""
+
+    def body(self, request: ModelRequest) -> bytes:
+        return super().body(replace(request, system=f"{request.system} {len(request.messages)} messages follow."))
+
+
+class WritesNaN(Wire):
+    def body(self, request: ModelRequest) -> bytes:
+        return super().body(request)[:-1] + b', "temperature": NaN}'
 
 
 class BlankModel(Wire):
@@ -152,7 +247,7 @@ class Unstable(Wire):
     numbers = itertools.count()
 
     def body(self, request: ModelRequest) -> bytes:
-        return super().body(request) + str(next(self.numbers)).encode()
+        return super().body(request)[:-1] + b', "number": %d}' % next(self.numbers)
 
 
 class Shared(Offline):
@@ -256,3 +351,12 @@ class Faulty:
 
 
 faulty = Faulty()
+
+
+def _heavy(settings: ProviderSettings, http: HttpClient) -> Any:
+    from kit_heavy_provider import HeavyProvider
+
+    return HeavyProvider()
+
+
+heavy = Plugin(_heavy)

@@ -1,5 +1,6 @@
 """The provider suite over each provider of ``kit_providers``. Run by ``test_contracts`` in a child process."""
 
+from openheim import Usage
 from openheim.testing import HttpAnswer, ProviderContract
 
 
@@ -9,10 +10,11 @@ class SmallWire(ProviderContract):
     answer = HttpAnswer.of("think hm\nsay Hello \nsay there\nend\n")
     tool_answer = HttpAnswer.of('say I look.\ncall list_dir {}\ncall read_file {"path": "a"}\nend\n')
     reports_usage = True
+    errors = {"server_error": HttpAnswer.of("think hm\nshout\n")}
 
 
 class TestGood(SmallWire):
-    pass
+    usage = Usage(1, 1)
 
 
 class TestGoodOffline(ProviderContract):
@@ -115,3 +117,49 @@ class TestLogsItsKey(SmallWire):
 
 class TestListsModels(SmallWire):
     plugin = "kit_providers:faulty.ListsModels"
+
+
+class TestCountsTwice(SmallWire):
+    plugin = "kit_providers:faulty.CountsTwice"
+    usage = Usage(1, 1)
+
+
+class TestHoldsBack(SmallWire):
+    plugin = "kit_providers:faulty.HoldsBack"
+
+
+class TestThinksInChunks(SmallWire):
+    plugin = "kit_providers:faulty.ThinksInChunks"
+
+
+class TestLeavesSlowly(SmallWire):
+    plugin = "kit_providers:faulty.LeavesSlowly"
+
+
+class TestTellsNothingApart(SmallWire):
+    plugin = "kit_providers:faulty.TellsNothingApart"
+
+
+class TestSendsForeignSignatures(SmallWire):
+    plugin = "kit_providers:faulty.SendsForeignSignatures"
+
+
+class TestKeyInUrl(SmallWire):
+    plugin = "kit_providers:faulty.KeyInUrl"
+
+
+class TestLooksUp(SmallWire):
+    plugin = "kit_providers:faulty.LooksUp"
+
+
+class TestCountsMessages(SmallWire):
+    plugin = "kit_providers:faulty.CountsMessages"
+
+
+class TestWritesNaN(SmallWire):
+    plugin = "kit_providers:faulty.WritesNaN"
+
+
+class TestHeavyProvider(ProviderContract):
+    plugin = "kit_providers:heavy"
+    name = "offline"

@@ -154,6 +154,7 @@ class TurnRequests:
             max_tokens=settings.max_tokens,
             thinking=settings.thinking,
             cache=settings.cache,
+            session_id=settings.environment.session_id,
             response_schema=settings.response_schema,
             max_output_tokens=settings.context.max_output_tokens,
         )

@@ -106,10 +106,16 @@ class ProviderEntry:
     timeout_secs: float = 120
     max_tokens: int | None = None
     context_window: int | None = None
-    thinking: str | int | None = None
+    thinking: str | int | Mapping[str, str | int] | None = None
     fallback: tuple[str, ...] = ()
     price: PriceSection | None = None
     options: PluginTable = field(default_factory=PluginTable)
+
+    def thinking_of(self, model: str) -> str | int | None:
+        """What is said of this model, or else of those that nothing is said of; None if neither is."""
+        if isinstance(self.thinking, str | int) or self.thinking is None:
+            return self.thinking
+        return self.thinking.get(model, self.thinking.get("default"))
 
 
 @dataclass(slots=True)

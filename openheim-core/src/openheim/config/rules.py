@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "KEY_VARIABLES",
+    "THINKING",
     "Broken",
     "broken_rules",
     "doubts",
@@ -31,6 +32,9 @@ __all__ = (
 
 #: Kinds that a key in the environment is enough for, in the order in which they are looked for.
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY"}
+
+#: Words that ``thinking`` may be. Which of the efforts a model takes is known to its service only.
+THINKING = ("off", "adaptive", "none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -140,6 +144,10 @@ def provider_problems(name: str, entry: ProviderEntry) -> Iterator[Broken]:
     path = ("providers", name)
     if entry.api_base is not None and (problem := _base_problem(entry.api_base)):
         yield Broken((*path, "api_base"), problem, "correct it")
+    for keys, value in _thinking_values(entry):
+        if isinstance(value, str) and value not in THINKING:
+            known = ", ".join(THINKING)
+            yield Broken((*path, *keys), "is no way of thinking", f"write one of {known}, or a budget in tokens")
     if entry.models and entry.default_model is not None and entry.default_model not in entry.models:
         from openheim.config.masking import without_keys
 
@@ -164,6 +172,13 @@ def fallback_problems(name: str, config: Config) -> Iterator[Broken]:
         elif text in seen:
             yield Broken(path, f"holds {shown}, which would be asked after it has failed", "take it out of the list")
         seen.add(text)
+
+
+def _thinking_values(entry: ProviderEntry) -> Iterator[tuple[tuple[str, ...], str | int]]:
+    if isinstance(entry.thinking, str | int):
+        yield ("thinking",), entry.thinking
+    for model, value in entry.thinking.items() if isinstance(entry.thinking, dict) else ():
+        yield ("thinking", model), value
 
 
 def _base_problem(address: str) -> str | None:

@@ -84,7 +84,12 @@ PROVIDER_SCHEMA = _table(
         "timeout_secs": _seconds("Bounds connecting and the gap between two reads, not the whole call.", 120),
         "max_tokens": _count("Cap on each reply, in tokens."),
         "context_window": _count("Tokens that the model can take."),
-        "thinking": {"type": ["string", "integer"], "description": "off, adaptive, a budget in tokens, or an effort."},
+        "thinking": {
+            "type": ["string", "integer", "object"],
+            "description": "off, adaptive, a budget in tokens, an effort, or a table of these by model, with default.",
+            "minimum": 0,
+            "additionalProperties": {"type": ["string", "integer"], "minimum": 0},
+        },
         "fallback": _texts("provider/model pairs that answer, in this order, when this one cannot."),
         "price": _table(
             "Cost per million tokens, in whatever currency you keep books; what is left out is not known.",

@@ -201,6 +201,6 @@ def resolve_entry(
         timeout_secs=entry.timeout_secs,
         max_tokens=entry.max_tokens,
         context_window=entry.context_window,
-        thinking=entry.thinking,
+        thinking=entry.thinking_of("default"),
     )
     return settings, entry.options

@@ -73,7 +73,7 @@ class BoundProviders:
             name,
             chosen,
             settings.max_tokens,
-            settings.thinking,
+            entry.thinking_of(chosen) if entry is not None else None,
             settings.context_window if settings.context_window is not None else listed.context_window,
             listed.max_output_tokens,
             entry.price if entry is not None else None,

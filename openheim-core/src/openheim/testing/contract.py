@@ -14,7 +14,7 @@ from openheim.plugins.host import PluginHost
 from openheim.plugins.policy import PluginPolicy
 from openheim.testing.imports import HEAVY_MODULES, ImportReport, import_report
 
-__all__ = ("Contract",)
+__all__ = ("Contract", "report_of")
 
 _OURS = "openheim.testing."
 
@@ -56,7 +56,7 @@ class Contract:
     @pytest.fixture
     def imported(self) -> ImportReport:
         """What importing the plugin's module costs and does."""
-        return _report(self.plugin.partition(":")[0])
+        return report_of(self.plugin.partition(":")[0])
 
     @pytest.fixture
     def host(self) -> PluginHost:
@@ -86,7 +86,7 @@ class Contract:
 
 
 @cache
-def _report(module: str) -> ImportReport:
+def report_of(module: str) -> ImportReport:
     return import_report(module)
 
 

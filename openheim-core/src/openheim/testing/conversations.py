@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from openheim.messages import (
     Block,
     ImageBlock,
@@ -15,7 +17,10 @@ from openheim.messages import (
 )
 from openheim.providers import ToolSpec
 
-__all__ = ("FILE_TOOLS", "odd_conversations", "user_message")
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("FILE_TOOLS", "growing_conversation", "odd_conversations", "user_message")
 
 _PATH = {"path": {"type": "string", "description": "The path"}}
 
@@ -54,7 +59,11 @@ def odd_conversations() -> dict[str, list[Message]]:
         "another provider's thinking": [
             user_message("Think."),
             _assistant(
-                ThinkingBlock("hm", "c2lnbmF0dXJl"), RedactedThinkingBlock("eA=="), TextBlock("Done."), wire="other"
+                ThinkingBlock("hm", "c2lnbmF0dXJl"),
+                RedactedThinkingBlock("ZW5jcnlwdGVk"),
+                TextBlock("Done."),
+                wire="other",
+                opaque={"items": ["b3BhcXVl"]},
             ),
             user_message("And now?", "u2"),
         ],
@@ -70,11 +79,56 @@ def odd_conversations() -> dict[str, list[Message]]:
         ],
         "nothing said": [Message("user", (TextBlock(""),), id="u1")],
         "two users in a row": [user_message("One."), user_message("Two.", "u2")],
+        "names and ids of other wires": [
+            user_message("Look around."),
+            _assistant(ToolUseBlock("call:1/\u00e4 " + "x" * 80, "server.list dir!" + "y" * 80, "{}"), wire="other"),
+            _result("call:1/\u00e4 " + "x" * 80, "server.list dir!" + "y" * 80, "a"),
+        ],
+        "an answer that was cut": [
+            user_message("Tell me."),
+            Message("assistant", (TextBlock("It beg"),), id="a1", turn=1, step=2, stop_reason="cancelled"),
+            user_message("Go on.", "u2"),
+        ],
+        "thought and not said": [
+            user_message("Think."),
+            _assistant(ThinkingBlock("hm")),
+            user_message("And now?", "u2"),
+        ],
+        "blank all over": [
+            user_message(" "),
+            _assistant(TextBlock(" \n"), ToolUseBlock("c1", "list_dir", "")),
+            _result("c1", "list_dir", " "),
+        ],
+        "halves of characters": [user_message("\ud83d"), _assistant(TextBlock("\ude00")), user_message("?", "u2")],
     }
 
 
-def _assistant(*blocks: Block, wire: str | None = None) -> Message:
-    return Message("assistant", blocks, id="a1", turn=1, step=2, wire=wire)
+def growing_conversation() -> list[Message]:
+    """A conversation with tools, several calls at once, failures and an image, to be sent as it grows."""
+    messages = [user_message("Look around.")]
+    for round in range(1, 6):
+        first, second = f"c{round}a", f"c{round}b"
+        messages += (
+            _assistant(
+                TextBlock(f"Round {round}."),
+                ToolUseBlock(first, "list_dir", '{"path": "."}'),
+                ToolUseBlock(second, "read_file", f'{{"path": "{round}"}}'),
+            ),
+            _result(first, "list_dir", "a\nb/"),
+            _result(second, "read_file", "no such file" if round % 2 else "\u00fcber", is_error=bool(round % 2)),
+        )
+    image = Message("user", (TextBlock("What is this?"), ImageBlock(_PNG, "image/png")), id="u2")
+    return [
+        *messages,
+        _assistant(TextBlock("Done.")),
+        image,
+        _assistant(TextBlock("A dot.")),
+        user_message("Ok.", "u3"),
+    ]
+
+
+def _assistant(*blocks: Block, wire: str | None = None, opaque: Mapping[str, Any] | None = None) -> Message:
+    return Message("assistant", blocks, id="a1", turn=1, step=2, wire=wire, opaque=opaque)
 
 
 def _result(call: str, tool: str, content: str, *, is_error: bool = False) -> Message:
