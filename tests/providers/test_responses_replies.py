@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -24,9 +24,10 @@ from openheim.errors import (
     ServerError,
 )
 from openheim.events import Delta, TextDelta, ThinkingDelta, ToolCallDelta
-from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
-from openheim.providers import ModelReply, ProviderSettings, ToolSpec
+from openheim.messages import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, Usage
+from openheim.providers import ModelReply, ModelRequest, Provider, ProviderSettings, ToolSpec
 from openheim.testing import HttpAnswer, ScriptedHttp
+from openheim.testing.reply_checks import check_shape
 from openheim_provider_openai.plugin import Settings, openheim_create_provider
 from tests.providers.conftest import KEY, Call, user_says
 from tests.support.openai_server import OpenAIServer
@@ -253,6 +254,14 @@ async def test_failures(make_call: Callable[..., Call], answer: Reply, kind: typ
     assert type(await failure_of(make_call, answer)) is kind
 
 
+async def test_floods_end(make_call: Callable[..., Call]) -> None:
+    many = [item for number in range(1001) for item in item_events(number, {"type": "odd", "id": f"x{number}"})]
+    assert "more than 1000 items" in str(await failure_of(make_call, events(*many)))
+    huge = [reasoning(id=f"rs_{number}", encrypted="x" * 6_000_000) for number in range(3)]
+    done = [{"type": "response.output_item.done", "output_index": at, "item": item} for at, item in enumerate(huge)]
+    assert "longer than 16 MiB" in str(await failure_of(make_call, events(*done)))
+
+
 async def test_what_had_arrived_is_not_lost(make_call: Callable[..., Call]) -> None:
     broken = reply(reasoning("hm"), message("half"), call("f", {}), finish=False)
     err = await failure_of(make_call, broken)
@@ -296,18 +305,17 @@ LONG = reply(
 )
 
 
+def played_with(http: ScriptedHttp) -> Provider:
+    entry = ProviderSettings("mine", "openai", "http://localhost/v1", options=RESPONSES)
+    provider = openheim_create_provider("openai", entry, http)
+    assert provider is not None
+    return provider
+
+
 def played(pieces: list[bytes]) -> tuple[ModelReply, list[Delta]]:
-    http = ScriptedHttp([HttpAnswer(tuple(pieces))])
-    provider = openheim_create_provider(
-        "openai", ProviderSettings("mine", "openai", "http://localhost/v1", options=RESPONSES), http
-    )
     deltas: list[Delta] = []
-
-    async def generate() -> ModelReply:
-        assert provider is not None
-        return await provider.generate(user_says("hi"), deltas.append)
-
-    return anyio.run(generate), deltas
+    provider = played_with(ScriptedHttp([HttpAnswer(tuple(pieces))]))
+    return anyio.run(provider.generate, user_says("hi"), deltas.append), deltas
 
 
 def test_single_bytes_make_no_difference() -> None:
@@ -322,3 +330,43 @@ def test_random_pieces_make_no_difference(offsets: list[int]) -> None:
     edges = [0, *offsets, len(body)]
     pieces = [body[start:end] for start, end in pairwise(edges)]
     assert played(pieces) == played([body])
+
+
+EVENTS = [json.loads(block.partition("data: ")[2]) for block in LONG.body.decode().strip().split("\n\n")]
+JUNK = st.sampled_from([None, True, -1, 10**30, 1.5, float("nan"), "", "x", [], ["x"], {}, {"type": "x"}, [None], [[]]])
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield from leaves(item, (*path, key))
+
+
+PLACES = [path for path in leaves(EVENTS) if len(path) > 1]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(PLACES), JUNK), min_size=1, max_size=3))
+def test_whatever_comes_it_is_a_reply_or_an_error_of_the_service(changes: list[tuple[tuple[Any, ...], Any]]) -> None:
+    payloads: Any = json.loads(json.dumps(EVENTS))
+    for path, junk in changes:
+        inner = payloads
+        try:
+            for key in path[:-1]:
+                inner = inner[key]
+            inner[path[-1]] = junk
+        except (KeyError, IndexError, TypeError):
+            continue  # An earlier change took it away.
+    body = "".join(f"data: {json.dumps(payload)}\n\n" for payload in payloads)
+    try:
+        answer, _ = played([body.encode()])
+    except ProviderError:
+        return
+    check_shape(answer)
+    stored = Message("assistant", answer.content, wire="openai-responses", opaque=answer.opaque)
+    results = [Message("tool", (ToolResultBlock(found.id, "f", "ok"),)) for found in stored.tool_uses]
+    asked = ModelRequest("m", "", [*user_says("hi").messages, stored, *results, *user_says("on").messages])
+    http = ScriptedHttp([HttpAnswer((text("ok").body,))])
+    anyio.run(played_with(http).generate, asked, lambda delta: None)
+    json.loads(http.requests[0].content, parse_constant=pytest.fail)

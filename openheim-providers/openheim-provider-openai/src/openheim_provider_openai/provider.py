@@ -11,7 +11,7 @@ from openheim_provider_openai.chat_stream import ChatAssembler
 from openheim_provider_openai.dialect import RESPONSES
 from openheim_provider_openai.schemas import is_strict
 from openheim_provider_openai.service import Service
-from openheim_provider_openai.tools import ToolEncoder, chat_tool, responses_tool
+from openheim_provider_openai.tools import ToolEncoder, chat_tool, dumped, responses_tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -222,9 +222,7 @@ def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_schema(system: str, schema: Mapping[str, Any]) -> str:
-    from openheim.jsontext import dump_text
-
-    told = f"Reply with one JSON object that matches this JSON Schema: {dump_text(schema)}"
+    told = f"Reply with one JSON object that matches this JSON Schema: {dumped('the schema', schema).decode()}"
     return f"{system}\n\n{told}" if system.strip() else told
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openheim import CallPart, EventAssembler, Usage, token_count
+from openheim import CallPart, EventAssembler, ServerError, Usage, token_count
+from openheim.jsontext import wire_bytes
 from openheim_provider_openai.response_items import stored_items
 
 if TYPE_CHECKING:
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 __all__ = ("ResponsesAssembler",)
 
 _INCOMPLETE: dict[str, Finish] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
+
+
+#: More items than that are no reply but a flood, and so are more bytes of what has to be sent back as it came.
+_MAX_ITEMS = 1000
+_MAX_KEPT = 16 * 1024 * 1024
+
+#: What has to be known of an item whose text or arguments the reply's blocks hold.
+_KEPT_FIELDS = ("type", "id", "phase", "status")
 
 
 class _Text:
@@ -29,7 +38,7 @@ class _Text:
 
 
 class _Item:
-    """One item of the reply, as far as it has come. ``whole`` is what the service says of it, without its pieces."""
+    """One item of the reply, as far as it has come. ``whole`` is what has to be kept of what the service says of it."""
 
     __slots__ = ("call", "is_done", "texts", "whole")
 
@@ -48,6 +57,7 @@ class ResponsesAssembler(EventAssembler):
         self._refused = False
         self._items: dict[int, _Item] = {}
         self._places: dict[str, int] = {}
+        self._kept = 0
         self._text: _Text | None = None
         self._handlers: dict[str, Callable[[dict[str, Any]], None]] = {
             "response.output_item.added": self._item_added,
@@ -89,27 +99,43 @@ class ResponsesAssembler(EventAssembler):
     def _index(self, payload: dict[str, Any]) -> int:
         """The place of the item that an event is about. Some servers tell its id only."""
         index = payload.get("output_index")
-        if index is None:
-            known = payload.get("item_id") or payload.get("item", {}).get("id") or ""
-            index = self._places.setdefault(known, len(self._places))
-        return int(index)
+        if isinstance(index, int):
+            return index
+        known = payload.get("item_id") or payload.get("item", {}).get("id")
+        return self._places.setdefault(_text(known), len(self._places))
 
     def _item_added(self, payload: dict[str, Any]) -> None:
         self._begin(self._index(payload), payload["item"])
 
     def _begin(self, index: int, whole: dict[str, Any]) -> _Item:
+        kind = whole["type"]
+        if kind not in ("message", "function_call"):
+            self._keep(whole)
         item = self._items.get(index)
         if item is None:
+            if len(self._items) >= _MAX_ITEMS:
+                raise ServerError(f"the reply has more than {_MAX_ITEMS} items", retryable=False)
             item = self._items[index] = _Item()
             self._text = None
             self.parts.end_prose()
         item.whole = whole
-        if whole["type"] == "function_call" and item.call is None:
+        if kind in ("message", "function_call"):
+            item.whole = {key: whole[key] for key in _KEPT_FIELDS if isinstance(whole.get(key), str)}
+        if kind == "function_call" and item.call is None:
             call = item.call = CallPart()
-            call.id, call.name = whole.get("call_id") or whole.get("id") or "", whole["name"]
+            call.id, call.name = _text(whole.get("call_id")) or _text(whole.get("id")), _text(whole.get("name"))
             self.parts.begin_call(call)
             self.parts.call_piece(call, "")
         return item
+
+    def _keep(self, whole: dict[str, Any]) -> None:
+        """Counts an item that has to be sent back as it came."""
+        try:
+            self._kept += len(wire_bytes(whole))
+        except (ValueError, RecursionError) as err:
+            raise TypeError("an item that JSON cannot say again") from err  # It is left out, as any odd event.
+        if self._kept > _MAX_KEPT:
+            raise ServerError(f"the reply's reasoning is longer than {_MAX_KEPT // 2**20} MiB", retryable=False)
 
     def _item_done(self, payload: dict[str, Any]) -> None:
         self._finish_item(self._index(payload), payload["item"])
@@ -130,9 +156,8 @@ class ResponsesAssembler(EventAssembler):
                     for place, part in enumerate(whole.get("content") or ()):
                         self._make_up(item, "reasoning", index, place, part["text"])
             case "function_call" if item.call is not None:
-                call, arguments = item.call, whole.get("arguments") or ""
-                if not call.size and arguments:
-                    self._call_piece(call, arguments)
+                if not item.call.size:
+                    self._call_piece(item.call, _text(whole.get("arguments")))
 
     def _make_up(self, item: _Item, kind: str, index: int, place: int, text: str) -> None:
         if text and not any(known.place == (index, kind, place) and known.size for known in item.texts):
@@ -144,7 +169,7 @@ class ResponsesAssembler(EventAssembler):
         text = self._text
         if text is None or text.place != (index, kind, place):
             text = self._text = self._find_text(kind, index, place)
-        if not piece:
+        if not piece or not isinstance(piece, str):
             return
         is_thought = kind in ("summary", "reasoning")
         if not text.size:
@@ -181,8 +206,8 @@ class ResponsesAssembler(EventAssembler):
 
     def _arguments_delta(self, payload: dict[str, Any]) -> None:
         item = self._items[self._index(payload)]
-        if item.call is not None and payload["delta"]:
-            self._call_piece(item.call, payload["delta"])
+        if item.call is not None:
+            self._call_piece(item.call, _text(payload["delta"]))
 
     def _call_piece(self, call: CallPart, piece: str) -> None:
         added = call.add_arguments(piece)
@@ -231,3 +256,7 @@ def _as_said(item: _Item) -> dict[str, Any]:
     if item.whole["type"] != "message":
         return item.whole
     return item.whole | {"content": [text.kind for text in item.texts if text.size]}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

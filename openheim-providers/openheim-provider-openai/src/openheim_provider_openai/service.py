@@ -11,9 +11,9 @@ from openheim_provider_openai.dialect import dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
 
     from openheim import HttpClient, HttpResponse, ProviderError, ProviderSettings
-    from openheim.http import HttpExchange
     from openheim_provider_openai.settings import Settings
 
 __all__ = ("Service",)
@@ -75,7 +75,7 @@ class Service:
                 )
             self._headers |= options.extra_headers
 
-    def post(self, path: str, content: bytes, *, accept: str = "") -> HttpExchange:
+    def post(self, path: str, content: bytes, *, accept: str = "") -> AbstractAsyncContextManager[HttpResponse]:
         """An exchange: a request for a stream, or for what ``accept`` says."""
         headers = self._headers | {"accept": accept} if accept else self._headers
         return self._http.stream(
