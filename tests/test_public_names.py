@@ -23,8 +23,10 @@ LAZY = ("openheim", "openheim.testing")
 BESIDE = {
     "openheim.files.Entry",
     "openheim.headers.credential_headers",
-    "openheim.jsontext.TextPieces",
+    "openheim.http.HttpExchange",
+    "openheim.jsontext.dump_text",
     "openheim.jsontext.is_object",
+    "openheim.jsontext.parse",
     "openheim.jsontext.wire_bytes",
     "openheim.provider_errors.mask_key",
 }

@@ -87,7 +87,7 @@ async def test_one_that_does_not_match_is_asked_for_once_more(text: str, problem
     told = run.provider.requests[1].messages[-1]
     assert told.role == "user" and problem in told.text
     assert [message.text for message in run.stored()][-2:] == [told.text, GOOD]
-    assert totals_of(map(message_to_stored, run.stored()), []).turns == 1
+    assert totals_of([message_to_stored(message) for message in run.stored()], []).turns == 1
     assert any(problem in notice.text for notice in run.of_type("notice") if notice.severity == "warning")
 
 

@@ -61,6 +61,13 @@ class Command:
         """Makes the server the default provider."""
         self.configure(f'{top}\n[providers.test]\nkind = "{kind}"\napi_base = "{server.base_url}"\n{more}\n')
 
+    def hide(self, distribution: str) -> None:
+        """Makes it look as if this distribution were not installed."""
+        folder = self.folder.parent / "hiding"
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text(_HIDING.format(distribution))
+        self.environment["PYTHONPATH"] = str(folder)
+
     def start(self, *arguments: str, stdin: Any = subprocess.DEVNULL, **options: Any) -> subprocess.Popen[bytes]:
         return self.start_program([sys.executable, "-m", "openheim", *arguments], stdin=stdin, **options)
 
@@ -99,6 +106,14 @@ class Command:
             [line for line in map(json.loads, path.read_text().splitlines()) if "record" not in line]
             for path in sorted((self.home / "history").glob("*.jsonl"))
         ]
+
+
+_HIDING = """
+import importlib.metadata as metadata
+
+found = metadata.distributions
+metadata.distributions = lambda **options: (one for one in found(**options) if one.metadata["Name"] != {!r})
+"""
 
 
 def _heed_signals() -> None:

@@ -105,6 +105,7 @@ def test_an_identity_that_cannot_be_read(openheim: Command) -> None:
 
 
 def test_a_key_whose_package_is_missing(openheim: Command) -> None:
+    openheim.hide("openheim-provider-anthropic")
     for arguments in ([], ["--offline"]):
         ended = openheim("doctor", "--json", *arguments, env={"ANTHROPIC_API_KEY": KEY})
         found = findings(ended)

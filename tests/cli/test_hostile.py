@@ -469,7 +469,7 @@ def test_a_slow_standard_error_that_does_not_block_gets_what_it_can_take(openhei
 def test_an_internal_error_gives_the_object_that_was_asked_for(openheim: Command) -> None:
     broken = (
         "import openheim.runtime.session as module\n"
-        "async def run(self, content): raise ExceptionGroup('tasks', [ValueError('odd')])\n"
+        "async def run(self, content, **options): raise ExceptionGroup('tasks', [ValueError('odd')])\n"
         "module.Session.run = run"
     )
     for form in ("json", "stream-json"):

@@ -348,6 +348,7 @@ def test_a_provider_without_a_key_is_refused_before_anything_is_sent(openheim: C
 
 
 def test_a_provider_whose_package_is_missing_names_it(openheim: Command) -> None:
+    openheim.hide("openheim-provider-gemini")
     openheim.configure('[providers.gemini]\napi_key = "k"\n')
     ended = openheim("run", "hi")
     assert ended.code == 2

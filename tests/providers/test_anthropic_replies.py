@@ -30,7 +30,10 @@ from openheim.messages import (
     UnknownBlock,
     Usage,
 )
-from openheim.providers import ModelInfo, ModelReply
+from openheim.providers import ModelInfo, ModelReply, ProviderSettings
+from openheim.sse import SSEEvent
+from openheim.wirenames import ToolNames
+from openheim_provider_anthropic.assemble import MessagesAssembler
 from tests.providers.conftest import CASES, KEY, Call, user_says
 from tests.support.anthropic_server import AnthropicServer
 from tests.support.anthropic_wire import MODEL, block, error, events, message, models, text, tool_calls
@@ -362,6 +365,30 @@ async def test_cancelling_closes_the_connection(make_call: MakeCall) -> None:
             await call.provider.generate(user_says("hi"), lambda delta: scope.cancel())
         assert scope.cancelled_caught
         await server.prompts[0].left()
+
+
+async def test_an_answer_of_signatures_without_end() -> None:
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "x" * 2**20}}
+    event = SSEEvent(json.dumps(delta))
+    assembler = MessagesAssembler(lambda delta: None, ProviderSettings("mine", "anthropic"), ToolNames(()))
+    with pytest.raises(ServerError, match="more than 64 MiB") as caught:
+        for _ in range(100):
+            assembler.feed(event)
+    assert not caught.value.retryable
+
+
+async def test_ten_thousand_empty_pieces_and_a_large_one(make_call: MakeCall) -> None:
+    large = "x" * (5 * 2**20)
+    call = block("tool_use", *([""] * 10_000), json.dumps({"a": large}), id="t", name="n")
+    whole = message(block("text", *([""] * 10_000), large), call, finish="tool_use")
+    async with AnthropicServer([whole.split("whole")]) as server:
+        asking = make_call(server.base_url, "anthropic")
+        reply = await asking()
+    said, called = reply.content
+    assert said == TextBlock(large)
+    assert isinstance(called, ToolUseBlock)
+    assert json.loads(called.arguments) == {"a": large}
+    assert len(asking.deltas) == 3
 
 
 # --- models ---

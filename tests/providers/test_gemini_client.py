@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from google import genai
 from google.genai import errors, types
 
+from openheim.messages import ImageBlock, ToolUseBlock
+from openheim_provider_gemini.body import request_body
+from openheim_provider_gemini.thinking import thinking_config
+from tests.providers.gemini import READ_FILE, asking, assistant, result, user
 from tests.support.gemini_server import GeminiServer
 from tests.support.gemini_wire import MODEL, embeddings, error, event, events, text, tool_calls
 from tests.support.replies import Reply
@@ -143,3 +148,27 @@ def test_models_and_embeddings() -> None:
 def test_requests_that_break_the_rules_are_refused() -> None:
     with GeminiServer([text("never")]) as server, pytest.raises(errors.ClientError, match="the first role is 'model'"):
         stream(server, [types.ModelContent("I begin")])
+
+
+@pytest.mark.parametrize("model", [MODEL, "gemini-2.5-flash"])
+def test_what_the_provider_sends_has_the_librarys_types(model: str) -> None:
+    """Which refuse every field that they do not know."""
+    picture = ImageBlock("iVBORw0KGgo=", "image/png")
+    opaque = {"signatures": [{"block": 0, "start": 0, "end": 2, "signature": "c2ln"}]}
+    messages = [
+        user("look", picture),
+        assistant("I look.", ToolUseBlock("c1", "read_file", "{}", "c2ln"), opaque=opaque),
+        result("c1", "", picture),
+        assistant(ToolUseBlock("c2", "read_file", "{}"), wire="anthropic"),
+        result("c2", "gone", is_error=True),
+    ]
+    request = asking(*messages, model=model, system="Be brief.", tools=(READ_FILE,))
+    body = json.loads(request_body(request, {"generationConfig": {"thinkingConfig": thinking_config(model, "low")}}))
+    contents = [types.Content.model_validate(content) for content in body.pop("contents")]
+    types.Content.model_validate(body.pop("systemInstruction"))
+    (offered,) = body.pop("tools")
+    types.Tool.model_validate(offered)
+    types.GenerationConfig.model_validate(body.pop("generationConfig"))
+    assert body == {}
+    parts = contents[1].parts or []
+    assert [part.thought_signature for part in parts] == [b"sig", None, b"sig"]

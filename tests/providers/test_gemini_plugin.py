@@ -56,7 +56,7 @@ BOTH = pytest.mark.parametrize("what", ["provider", "embedder"])
 
 def test_defaults() -> None:
     provider = create(api_key=KEY)
-    assert (provider.wire, provider.default_model) == ("gemini", "gemini-flash-latest")
+    assert (provider.wire, provider.default_model) == ("gemini", "gemini-3.8-flash")
     assert create("embedder", api_key=KEY).dimension is None
 
 
@@ -121,7 +121,8 @@ SHOWN = {"includeThoughts": True}
         ("gemini-3.5-flash", "medium", SHOWN | {"thinkingLevel": "MEDIUM"}),
         ("gemini-3.5-flash", "max", SHOWN | {"thinkingLevel": "HIGH"}),
         ("gemini-3.5-flash", 4096, SHOWN | {"thinkingBudget": 4096}),
-        ("models/gemini-flash-latest", "high", SHOWN | {"thinkingLevel": "HIGH"}),
+        ("gemini-3.5-flash", 99_999, SHOWN | {"thinkingBudget": 32_768}),
+        ("models/gemini-3.8-flash", "high", SHOWN | {"thinkingLevel": "HIGH"}),
         ("gemini-12.1-pro", "high", SHOWN | {"thinkingLevel": "HIGH"}),
         # By budget: generation 2.5.
         ("gemini-2.5-flash", None, SHOWN),

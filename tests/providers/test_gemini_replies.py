@@ -145,6 +145,14 @@ async def test_signed_parts_go_back_as_they_came(http: HttpClient, parts: list[d
     assert body["contents"][1]["parts"] == parts
 
 
+async def test_only_the_first_of_several_candidates_counts(http: HttpClient) -> None:
+    other = event([{"text": "B"}])
+    other["candidates"][0]["index"] = 1
+    both = event([{"text": "a"}], "STOP")
+    both["candidates"].insert(0, other["candidates"][0])
+    assert (await reply_to(http, events(other, both))).content == (TextBlock("a"),)
+
+
 async def test_thoughts_without_a_signature_stay_here(http: HttpClient) -> None:
     reply = await reply_to(http, text("said", thinking="hm"))
     assert reply.content == (ThinkingBlock("hm"), TextBlock("said"))
@@ -306,7 +314,7 @@ def as_list(*payloads: dict[str, Any]) -> Reply:
 
 
 async def test_an_answer_in_one_piece(http: HttpClient) -> None:
-    pieces = [event([{"text": "a"}]), event([{"text": "b"}], "STOP")]
+    pieces = [event([{"text": "a"}]), event([{"text": "b"}], "STOP"), {"usageMetadata": {"promptTokenCount": 3}}]
     for body in (pieces, event([{"text": "ab"}], "STOP")):
         reply = await reply_to(http, raw(json.dumps(body), content_type="application/json"))
         assert reply.content == (TextBlock("ab"),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, get_args
@@ -17,6 +18,7 @@ from openheim.testing import HttpAnswer, ScriptedHttp
 from openheim_provider_openai.dialect import dialect_of
 from openheim_provider_openai.plugin import Settings, openheim_create_provider
 from openheim_provider_openai.presets import PRESETS, preset_for
+from tests.docs.pages import CHECKOUT
 from tests.providers.conftest import KEY, Call, assistant, result, user, user_says
 from tests.support.openai_server import OpenAIServer
 from tests.support.openai_validator import problems
@@ -141,6 +143,8 @@ async def test_reasoning_goes_back_in_the_field_that_was_named(make_call: Callab
         (Settings(echo_reasoning="reasoning_content"), ["why", ""]),
         (Settings(preset="deepseek"), ["why", ""]),
         (Settings(preset="deepseek", echo_reasoning=""), [None, None]),
+        (Settings.model_validate({"echo_reasoning": True}), ["why", ""]),
+        (Settings.model_validate({"preset": "deepseek", "echo_reasoning": False}), [None, None]),
         (Settings(), [None, None]),
     ):
         body = await sent(make_call, ModelRequest("m", "", messages), options=options)
@@ -263,6 +267,21 @@ def test_an_entry_can_name_its_service_or_none() -> None:
     assert not dialect_of("openai_compatible", "https://api.mistral.ai/v1", Settings(strict_roles=False)).strict_roles
     names = get_args(Settings.model_fields["preset"].annotation)[0]
     assert set(get_args(names)) == {"none", *PRESETS}
+
+
+def test_the_reference_has_every_key_and_every_preset() -> None:
+    page = (CHECKOUT / "docs" / "reference" / "openai-compatible.md").read_text(encoding="utf-8")
+    keys = page.split("## Keys of an entry")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", keys, re.MULTILINE)) == set(Settings.model_fields)
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*)", page.split("## Presets")[1], re.MULTILINE))
+    assert rows.keys() == PRESETS.keys()
+    for name, preset in PRESETS.items():
+        for place in (*preset.hosts, *([str(preset.port)] if preset.port else [])):
+            assert place in rows[name]
+        if name != "azure":  # told as "the same"
+            for key, value in preset.quirks.items():
+                told = value if isinstance(value, str) else key
+                assert told in rows[name] or key == "reduces_schemas"
 
 
 async def test_mistral(make_call: Callable[..., Call]) -> None:

@@ -17,6 +17,7 @@ from openheim.errors import (
     ContextOverflowError,
     IncompleteStreamError,
     InvalidRequestError,
+    ModelNotFoundError,
     OverloadedError,
     ProviderError,
     RateLimitedError,
@@ -192,12 +193,27 @@ async def test_pieces_without_their_item(make_call: Callable[..., Call]) -> None
     pieces = [
         {"type": "response.reasoning_text.delta", "delta": "hm", "item_id": "r", "output_index": 0},
         {"type": "response.output_text.delta", "delta": "yes", "item_id": "m", "output_index": 1},
+        {"type": "response.output_text.delta", "delta": "!", "item_id": "m", "output_index": 1},
         {"type": "response.something_new", "delta": "?"},
         {"type": "response.function_call_arguments.delta", "delta": "{", "output_index": 7},
     ]
     end = {"type": "response.completed", "response": {"status": "completed"}}
     answer = await reply_to(make_call, events(*pieces, end))
-    assert answer.content == (ThinkingBlock("hm"), TextBlock("yes"))
+    assert answer.content == (ThinkingBlock("hm"), TextBlock("yes!"))
+
+
+async def test_events_that_tell_the_items_by_id_only(make_call: Callable[..., Call]) -> None:
+    items = [reasoning("hm"), message("Hel", "lo"), call("f", {"a": 1}), call("g", {}, "call_2", id="fc_2")]
+    payloads = [
+        {key: value for key, value in event.items() if key not in ("output_index", "content_index")}
+        for index, item in enumerate(items)
+        for event in item_events(index, item)
+    ]
+    whole = [{key: value for key, value in item.items() if key != "pieces"} for item in items]
+    end = {"type": "response.completed", "response": response("completed", whole)}
+    answer = await reply_to(make_call, events(*payloads, end))
+    calls = (ToolUseBlock("call_1", "f", '{"a": 1}'), ToolUseBlock("call_2", "g", "{}"))
+    assert answer.content == (ThinkingBlock("hm"), TextBlock("Hello"), *calls)
 
 
 async def test_open_reasoning_is_shown_and_kept(make_call: Callable[..., Call]) -> None:
@@ -242,6 +258,16 @@ async def test_what_had_arrived_is_not_lost(make_call: Callable[..., Call]) -> N
     err = await failure_of(make_call, broken)
     assert err.partial == (ThinkingBlock("hm"), TextBlock("half"))
     assert err.retryable
+
+
+@pytest.mark.parametrize(("options", "told"), [(None, True), (RESPONSES, False)])
+async def test_a_gateway_without_this_wire(make_call: Callable[..., Call], options: Any, told: bool) -> None:
+    request = user_says("hi")
+    request.model = "gpt-5"
+    async with OpenAIServer([error(404, "no such path")]) as server:
+        with pytest.raises(ModelNotFoundError) as caught:
+            await make_call(server.base_url, "openai", options=options)(request)
+    assert ('set wire = "chat" in [providers.mine]' in caught.value.hint) is told
 
 
 async def test_the_key_is_never_told(make_call: Callable[..., Call]) -> None:

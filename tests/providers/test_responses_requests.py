@@ -50,6 +50,11 @@ async def sent_items(make_call: Callable[..., Call], *messages: Message, **field
     return items
 
 
+def said(words: str) -> dict[str, Any]:
+    content = [{"type": "output_text", "text": words, "annotations": []}]
+    return {"type": "message", "role": "assistant", "content": content}
+
+
 # --- whole bodies ---
 
 
@@ -81,7 +86,7 @@ async def test_a_body_with_everything(make_call: Callable[..., Call]) -> None:
         b'{"model":"m-test","instructions":"Be brief.","input":[{"role":"user","content":['
         b'{"type":"input_text","text":"What is in a.md?"},'
         b'{"type":"input_image","image_url":"data:image/png;base64,aGk=","detail":"auto"}]},'
-        b'{"role":"assistant","content":"I look."},'
+        b'{"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look.","annotations":[]}]},'
         b'{"type":"function_call","call_id":"call_1","name":"read_file","arguments":"{\\"path\\": \\"a.md\\"}"},'
         b'{"type":"function_call_output","call_id":"call_1","output":"hello"}],'
         b'"tools":[{"type":"function","name":"read_file","description":"Reads a file.",'
@@ -157,7 +162,7 @@ async def test_models_that_do_not_think_are_not_asked_for_thoughts(make_call: Ca
     messages = [user("a"), Message("assistant", (TextBlock("b"),), wire=WIRE, opaque=OPAQUE), user("c")]
     body = json.loads(await sent(make_call, ModelRequest(model="gpt-4o", system="", messages=messages)))
     assert "include" not in body and "reasoning" not in body
-    assert body["input"][1] == {"role": "assistant", "content": "b"}
+    assert body["input"][1] == said("b")
     assert problems(body) == []
 
 
@@ -209,7 +214,7 @@ async def test_other_wires_thinking_is_not_sent(make_call: Callable[..., Call]) 
     )
     assert await sent_items(make_call, user("x"), theirs, user("y")) == [
         {"role": "user", "content": "x"},
-        {"role": "assistant", "content": "yes"},
+        said("yes"),
         {"role": "user", "content": "y"},
     ]
 
@@ -257,14 +262,7 @@ async def test_reasoning_comes_back_before_the_calls_it_led_to(make_call: Callab
     items = await round_trip(make_call, asked)
     assert items == [
         THOUGHT,
-        {
-            "id": "msg_1",
-            "type": "message",
-            "status": "completed",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": "I look.", "annotations": []}],
-            "phase": "commentary",
-        },
+        said("I look.") | {"id": "msg_1", "status": "completed", "phase": "commentary"},
         {
             "type": "function_call",
             "call_id": "call_a",
@@ -323,7 +321,7 @@ async def test_reasoning_without_its_content_is_left_out_with_the_ids_that_ask_f
     make_call: Callable[..., Call],
 ) -> None:
     items = await round_trip(make_call, reply(reasoning("hm", encrypted=None), message("a", phase="final_answer")))
-    assert items[0] == {"role": "assistant", "content": "a", "phase": "final_answer"}
+    assert items[0] == said("a") | {"phase": "final_answer"}
 
 
 @pytest.mark.parametrize(
@@ -347,7 +345,7 @@ async def test_what_is_not_this_wires_or_was_changed_goes_as_text_and_calls(
     answers = [result(block.id, "ok") for block in stored.tool_uses]
     items = await sent_items(make_call, user("x"), stored, *answers, user("y"))
     assert not any("id" in item or item.get("type") == "reasoning" for item in items)
-    assert any(item.get("content") == "yes" or item.get("name") == "f" for item in items)
+    assert any(item == said("yes") or item.get("name") == "f" for item in items)
 
 
 # --- kept bytes ---

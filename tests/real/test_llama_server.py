@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,13 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "open
 VENV = Path(os.environ.get("REAL_LLAMA_VENV") or CACHE / "llama")
 
 
-@pytest.fixture(scope="module")
-def api_base() -> Iterator[str]:
-    """The address of a server that lives as long as this module's tests."""
+@contextmanager
+def served(*options: str) -> Iterator[str]:
+    """The address of a server that lives as long as the context."""
     python = VENV / "bin" / "python"
     if not python.exists():
         pytest.fail(f"no server: python3 -m venv {VENV} && {VENV}/bin/pip install -r {HERE}/requirements.txt")
-    command = [python, HERE / "serve_llama.py", VENV / "model"]
+    command = [python, HERE / "serve_llama.py", VENV / "model", *options]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None and server.stdout is not None
         try:
@@ -45,6 +46,13 @@ def api_base() -> Iterator[str]:
                 server.wait(20)
             except subprocess.TimeoutExpired:
                 server.kill()
+
+
+@pytest.fixture(scope="module")
+def api_base() -> Iterator[str]:
+    """The address of a server that lives as long as this module's tests."""
+    with served() as address:
+        yield address
 
 
 @pytest.fixture
@@ -160,3 +168,30 @@ def test_its_models_are_listed(command: list[str], api_base: str) -> None:
             await http.aclose()
 
     assert anyio.run(names) == ["gemma-3-270m"]
+
+
+def test_embeddings() -> None:
+    """Through the embedder's own interface. What a base model makes of a text is always the same, and not judged."""
+    import anyio
+
+    from openheim.http import HttpClient
+    from openheim.plugins.host import PluginHost
+    from openheim.plugins.policy import PluginPolicy
+    from openheim.providers import ProviderSettings
+
+    async def vectors(address: str) -> list[list[float]]:
+        host, http = PluginHost(PluginPolicy(), report=print), HttpClient()
+        settings = ProviderSettings("llama", "openai_compatible", address)
+        embedder = host.create_embedder("openai_compatible", settings, "gemma-3-270m", http)
+        try:
+            made = await embedder.embed(["The sea is blue.", "Numbers are odd or even.", "The sea is blue."])
+            assert embedder.dimension == len(made[0]) > 100
+            return made
+        finally:
+            await http.aclose()
+
+    with served("--embeddings") as address:
+        first, second, third = anyio.run(vectors, address)
+    assert len(first) == len(second) == len(third)
+    assert first == pytest.approx(third, abs=1e-3)
+    assert first != pytest.approx(second, abs=1e-3)

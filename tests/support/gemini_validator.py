@@ -320,7 +320,7 @@ def _schema(schema: Any, where: str, depth: int = 0) -> Iterator[str]:
             yield f"{where}: an empty anyOf"
         for number, choice in enumerate(schema["anyOf"]):
             yield from _schema(choice, f"{where}.anyOf[{number}]", depth + 1)
-    elif kind not in _TYPES:
+    elif not isinstance(kind, str) or kind not in _TYPES:
         yield f"{where}: type {kind!r}"
     if kind == "array":
         if "items" not in schema:

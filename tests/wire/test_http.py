@@ -157,7 +157,7 @@ async def test_a_body_that_grows_can_be_left_between_two_pieces(http: HttpClient
     ("body", "coding", "words"),
     [
         (b"not gzip at all", "gzip", "damaged"),
-        (gzip.compress(b"hello")[:-4], "gzip", "not complete"),
+        (gzip.compress(b"hello", mtime=0)[:-4], "gzip", "not complete"),
         (b"x", "br", "'br'"),
     ],
 )

@@ -47,6 +47,9 @@ _DOCUMENT_BYTES = 16 * 1024 * 1024
 #: How long an answer that is complete waits for its usage and its end marker.
 _LAST_SECS = 1.0
 
+#: Characters of events that show nothing, such as signatures and pings; what is shown is bounded by whoever shows it.
+MAX_SILENT = 64 * 1024 * 1024
+
 #: More calls than that are no reply but a flood.
 MAX_CALLS = 1000
 
@@ -62,12 +65,12 @@ class _Prose:
     def __init__(self, is_thinking: bool) -> None:
         self.is_thinking = is_thinking
         self.pieces: list[str] = []
-        self.signature: str | None = None
+        self.signature: list[str] = []
         self.text = TextPieces()
 
     def block(self) -> Block:
         text = "".join(self.pieces) + self.text.held
-        return ThinkingBlock(text, self.signature) if self.is_thinking else TextBlock(text)
+        return ThinkingBlock(text, "".join(self.signature) or None) if self.is_thinking else TextBlock(text)
 
 
 class CallPart:
@@ -146,7 +149,7 @@ class ReplyParts:
         prose = self._prose
         if prose is None or not prose.is_thinking:
             prose = self._begin(True)
-        prose.signature = (prose.signature or "") + signature
+        prose.signature.append(signature)
 
     def end_prose(self) -> None:
         """Ends the text or thinking that is being written: what comes is another block."""
@@ -256,6 +259,7 @@ class EventAssembler:
         self._settings = settings
         self._started = False
         self._skipped = False
+        self._silent = 0
 
     # --- what a wire adds ---
 
@@ -295,8 +299,10 @@ class EventAssembler:
 
         Raises:
             ProviderError: the event reports an error.
+            ServerError: more has come than a reply can have that is not shown.
         """
         data = event.data
+        shown = self.parts.pieces
         if data == "[DONE]":
             self.done = True
             return
@@ -316,6 +322,14 @@ class EventAssembler:
             self._started = True
         except (AttributeError, KeyError, TypeError, IndexError):
             self.skip("is not of the expected shape")
+        if self.parts.pieces == shown:
+            self._silent += len(data)
+            if self._silent > MAX_SILENT:
+                raise ServerError(
+                    f"the service sent more than {MAX_SILENT // 2**20} MiB that are no part of the text of a reply",
+                    hint="that is no answer of a model; check api_base",
+                    retryable=False,
+                )
 
     def failure(self, payload: Any, text: str = "") -> ProviderError:
         """The error that a decoded event reports; ``text`` is what it was decoded from."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from openheim import Fragments, InvalidRequestError, ToolNames, wire_tool_name
 from openheim.jsontext import wire_bytes
-from openheim_provider_anthropic.history import MessageEncoder, server_calls_settled
+from openheim_provider_anthropic.history import MessageEncoder, TurnBeginning, server_calls_settled
 from openheim_provider_anthropic.schemas import input_schema
 
 if TYPE_CHECKING:
@@ -46,17 +46,25 @@ class Conversation:
         self._encoder = MessageEncoder()
         self._fragments = Fragments(self._encoder, _FRAMES)
         self._system: tuple[str, bytes] = ("", b"")
-        #: Stored messages that are sent in another form, and how far the conversation was looked through for them.
-        self._settled: dict[Message, Message] = {}
+        #: How far the conversation was looked through, and what was found: stored messages that are sent in another
+        #: form, and how the turn that goes on begins.
         self._looked: tuple[int, Message | None] = (0, None)
+        self._settled: dict[Message, Message] = {}
+        self._turn = TurnBeginning()
 
     @classmethod
     def of(cls, request: ModelRequest) -> Conversation:
-        """The one kept for the session that asks."""
+        """The one kept for the session that asks, brought to the messages of the request."""
         kept = request.cache.get(_CACHE_KEY)
         if not isinstance(kept, cls):
             kept = request.cache[_CACHE_KEY] = cls()
+        kept._fragments.update(kept._sendable(request.messages))
         return kept
+
+    @property
+    def lacks_thinking(self) -> bool:
+        """Whether the turn that goes on has no thinking to begin with; see :class:`TurnBeginning`."""
+        return self._turn.lacks_thinking
 
     def body(
         self,
@@ -67,7 +75,7 @@ class Conversation:
         server_tools: tuple[bytes, ...] = (),
         instruction: str = "",
     ) -> bytes:
-        """The body of a request.
+        """The body of the request that this was brought to.
 
         Args:
             fields: its fields beside model, system text, tools and messages; at least one.
@@ -78,13 +86,14 @@ class Conversation:
         Raises:
             InvalidRequestError: a tool's schema, or a field, has no form in JSON.
         """
-        self._fragments.update(self._sendable(request.messages))
+        # What may fail comes first: an error that is kept would keep the views of the conversation taken below.
+        end = encoded("a field of the request", dict(fields))[1:]
         system = self._system_bytes(request.system)
         tools = [*tools_of(request.tools).encoded, *server_tools]
         choice = b""
         if not tools and self._encoder.calls:
             tools, choice = [_NO_TOOL], _NO_TOOL_CHOICE
-        pieces = [b'{"model":', wire_bytes(request.model)]
+        pieces: list[bytes | memoryview] = [b'{"model":', wire_bytes(request.model)]
         blocks = [system[:-1] + mark + b"}"] if system else []
         if instruction:
             blocks.append(wire_bytes({"type": "text", "text": instruction}))
@@ -94,19 +103,20 @@ class Conversation:
             pieces += (b',"tools":[', b",".join((*tools[:-1], tools[-1][:-1])), mark, b"}]", choice)
         pieces.append(b',"messages":[')
         self._add_messages(pieces, request.messages, mark)
-        pieces += (b"],", encoded("a field of the request", dict(fields))[1:])
+        pieces += (b"],", end)
         return b"".join(pieces)
 
-    def _add_messages(self, pieces: list[bytes], messages: Sequence[Message], mark: bytes) -> None:
+    def _add_messages(self, pieces: list[bytes | memoryview], messages: Sequence[Message], mark: bytes) -> None:
         fragments = self._fragments.fragments
         if not fragments or fragments[0].role != "user":
             pieces += (_HEADLESS, b",") if fragments else (_HEADLESS,)
         begin = 0
-        with memoryview(self._fragments.buffer) as buffer:
-            for place in self._marked_places() if mark else ():
-                pieces += (bytes(buffer[begin:place]), mark)
-                begin = place
-            pieces.append(bytes(buffer[begin:]))
+        # Views, so that the conversation is copied once only; none may be left when the next message is added.
+        buffer = memoryview(self._fragments.buffer)
+        for place in self._marked_places() if mark else ():
+            pieces += (buffer[begin:place], mark)
+            begin = place
+        pieces.append(buffer[begin:])
         if fragments and fragments[-1].role == "assistant" and messages[-1].stop_reason != "paused":
             pieces += (b",", _GO_ON)
 
@@ -126,13 +136,17 @@ class Conversation:
         if looked > len(messages) or (looked and messages[looked - 1] is not last):
             looked = 0
             self._settled.clear()
+            self._turn = TurnBeginning()
         # The last one of the time before is looked at again: something may follow it now.
         for position in range(max(looked - 1, 0), len(messages)):
             message = messages[position]
+            self._turn.add(message)
             if message.role == "assistant":
                 following = messages[position + 1] if position + 1 < len(messages) else None
                 settled = server_calls_settled(message, following)
-                if settled is not message:
+                if settled is message:
+                    self._settled.pop(message, None)
+                else:
                     self._settled[message] = settled
         self._looked = (len(messages), messages[-1] if messages else None)
         return [self._settled.get(message, message) for message in messages] if self._settled else messages

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from openheim import Block, Message
 
-__all__ = ("WIRE", "MessageEncoder", "begins_without_thinking", "container_of", "is_own", "server_calls_settled")
+__all__ = ("WIRE", "MessageEncoder", "TurnBeginning", "container_of", "is_own", "server_calls_settled")
 
 WIRE = "anthropic-messages"
 
@@ -95,7 +95,7 @@ class MessageEncoder:
                         encoded = self._call(block, message) | _extra(extras, "tool_use", calls)
                 case ThinkingBlock() if own and block.signature:
                     encoded = {"type": "thinking", "thinking": block.thinking, "signature": block.signature}
-                case RedactedThinkingBlock() if own:
+                case RedactedThinkingBlock() if own and block.data:
                     encoded = {"type": "redacted_thinking", "data": block.data}
                 case UnknownBlock() if own and _is_sendable(block, message):
                     encoded = block.raw
@@ -178,27 +178,35 @@ def _is_sendable(block: UnknownBlock, message: Message) -> bool:
 # --- what depends on the messages around ---
 
 
-def begins_without_thinking(messages: Sequence[Message]) -> bool:
-    """Whether the turn that goes on has no thinking of this wire to begin with.
+class TurnBeginning:
+    """How the turn that goes on begins, told message by message; the latest may be told again.
 
-    A model that thinks within a budget then refuses to think: a turn with tools has to begin with its thinking.
+    A turn with tools has to begin with its thinking, or a model that thinks within a budget refuses to think.
     """
-    first: Message | None = None
-    for message in reversed(messages):
+
+    def __init__(self) -> None:
+        #: Whether the turn has no thinking of this wire to begin with.
+        self.lacks_thinking = False
+        self._begun = False
+
+    def add(self, message: Message) -> None:
         if message.role in ("user", "system"):
-            break
-        if message.role == "assistant":
+            self.lacks_thinking = self._begun = False
+        elif message.role == "assistant":
             if not is_own(message):
-                return True
-            first = message
-    if first is None:
-        return False
-    for block in first.content:
+                self.lacks_thinking = True
+            elif not self._begun:
+                self.lacks_thinking = not _begins_with_thinking(message)
+            self._begun = True
+
+
+def _begins_with_thinking(message: Message) -> bool:
+    for block in message.content:
         if isinstance(block, RedactedThinkingBlock) or (isinstance(block, ThinkingBlock) and block.signature):
-            return False
-        if not isinstance(block, ThinkingBlock) and not (isinstance(block, TextBlock) and not block.text.strip()):
             return True
-    return True
+        if not isinstance(block, ThinkingBlock) and not (isinstance(block, TextBlock) and not block.text.strip()):
+            return False
+    return False
 
 
 def container_of(messages: Sequence[Message]) -> str:
@@ -221,7 +229,9 @@ def server_calls_settled(message: Message, following: Message | None) -> Message
     calls = {id for block in message.content if (id := _server_call(block))}
     if not calls or (following is None and message.stop_reason == "paused"):
         return message
-    answering = [message] if following is None or following.role != "assistant" else [message, following]
+    answering = [message]
+    if following is not None and following.role == "assistant" and is_own(following):
+        answering.append(following)
     for block in (block for one in answering for block in one.content):
         if isinstance(block, UnknownBlock):
             calls.discard(str(block.raw.get("tool_use_id")))

@@ -10,7 +10,7 @@ from openheim.headers import credential_headers
 from openheim.jsontext import wire_bytes
 from openheim_provider_anthropic.assemble import MessagesAssembler
 from openheim_provider_anthropic.body import Conversation, tools_of
-from openheim_provider_anthropic.history import WIRE, begins_without_thinking, container_of
+from openheim_provider_anthropic.history import WIRE, container_of
 from openheim_provider_anthropic.models import traits_from_list, traits_of
 from openheim_provider_anthropic.schemas import output_schema
 from openheim_provider_anthropic.thinking import parse_thinking, thinking_fields
@@ -49,6 +49,7 @@ class AnthropicProvider:
 
     wire = WIRE
     default_model = "claude-sonnet-4-6"
+    structured_output = True
 
     def __init__(self, settings: ProviderSettings, http: HttpClient) -> None:
         options: Settings | None = settings.options if settings.has_own_options else None
@@ -92,8 +93,9 @@ class AnthropicProvider:
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call; see :class:`openheim.providers.Provider`."""
-        fields, instruction = self._fields(request)
-        content = Conversation.of(request).body(
+        conversation = Conversation.of(request)
+        fields, instruction = self._fields(request, conversation)
+        content = conversation.body(
             request, fields, mark=self._mark, server_tools=self._server_tools, instruction=instruction
         )
         names = tools_of(request.tools).names
@@ -149,7 +151,7 @@ class AnthropicProvider:
             raise self._classified(response, body)
         return page
 
-    def _fields(self, request: ModelRequest) -> tuple[dict[str, Any], str]:
+    def _fields(self, request: ModelRequest, conversation: Conversation) -> tuple[dict[str, Any], str]:
         """The fields of the body beside the conversation, and what is said about the form of the reply in words."""
         settings = self._settings
         traits = self._traits.get(request.model) or traits_of(request.model)
@@ -158,9 +160,7 @@ class AnthropicProvider:
         except ValueError as err:
             raise InvalidRequestError(str(err)) from err
         max_tokens = settings.max_tokens if request.max_tokens is None else request.max_tokens
-        within_budget = traits.budget and not thinking.off and (thinking.budget > 0 or not traits.adaptive)
-        paused = within_budget and begins_without_thinking(request.messages)
-        fields = thinking_fields(thinking, traits, max_tokens, paused=paused)
+        fields = thinking_fields(thinking, traits, max_tokens, lacks_thinking=conversation.lacks_thinking)
         fields["stream"] = True
         if container := container_of(request.messages):
             fields["container"] = container

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from openheim.jsontext import dump_text
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -24,6 +26,8 @@ _ONE = (
 )
 _MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
+
+_NUMBERS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"))
 
 _DEEPEST = 64
 _MOST_SCHEMAS = 2000
@@ -100,6 +104,9 @@ def _cleaned(schema: Any, depth: int) -> Any:
             del clean[f"exclusive{bound}"]
             if exclusive and bound.lower() in clean:
                 clean[f"exclusive{bound}"] = clean.pop(bound.lower())
+    for keyword in _NUMBERS & clean.keys():
+        if isinstance(clean[keyword], bool) or not isinstance(clean[keyword], int | float):
+            del clean[keyword]
     for keyword in _ONE:
         if keyword in clean:
             clean[keyword] = _cleaned(clean[keyword], depth + 1)
@@ -141,8 +148,9 @@ def output_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
     Objects are closed in it. Bounds and patterns, which it cannot hold the model to, are told in descriptions.
     """
+    clean = _cleaned(dict(schema), 0)
     try:
-        return _OutputForm(schema).of(dict(schema), ())
+        return _OutputForm(clean).of(clean, ())
     except _Inexpressible:
         return None
 
@@ -150,8 +158,8 @@ def output_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 class _OutputForm:
     """Makes the form of a document's schemas. What is referred to stands in place of the reference."""
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
-        self._root = dict(root)
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
         self._left = _MOST_SCHEMAS
 
     def of(self, schema: Any, above: tuple[str, ...]) -> dict[str, Any]:
@@ -174,12 +182,12 @@ class _OutputForm:
             return {**self.of(rest["allOf"][0], inner), **out}
         elif "enum" not in out and "const" not in out:
             kind = kind or ("object" if "properties" in rest else "array" if "items" in rest else None)
-            if kind not in _TYPES or "allOf" in rest:
+            if not isinstance(kind, str) or kind not in _TYPES or "allOf" in rest:
                 raise _Inexpressible
             out["type"] = kind
             self._add_members(kind, rest, out, inner)
         if rest:
-            told = ", ".join(f"{key}: {value}" for key, value in rest.items())
+            told = ", ".join(f"{key}: {dump_text(value)}" for key, value in rest.items())
             out["description"] = f"{out['description']} ({told})" if out.get("description") else told
         return out
 

@@ -55,14 +55,14 @@ def parse_thinking(value: str | int | None) -> Thinking:
 
 
 def thinking_fields(
-    thinking: Thinking, traits: ModelTraits, max_tokens: int | None, *, paused: bool = False
+    thinking: Thinking, traits: ModelTraits, max_tokens: int | None, *, lacks_thinking: bool = False
 ) -> dict[str, Any]:
     """The fields of a request that concern thinking: ``max_tokens``, and ``thinking`` and ``output_config`` if needed.
 
     Args:
         max_tokens: the cap that was asked for, or None.
-        paused: whether the turn that goes on has no thinking to begin with, so that a model that thinks within a budget
-            must not think until the next one.
+        lacks_thinking: whether the turn that goes on has no thinking to begin with, so that a model must not think
+            within a budget until the next one.
 
     Raises:
         InvalidRequestError: the budget leaves no room for a reply.
@@ -88,8 +88,8 @@ def thinking_fields(
         fields = {"max_tokens": cap}
     else:
         fields = _within(budget or _BUDGET_OF_EFFORT[effort or "medium"], traits, max_tokens, firm=budget > 0)
-        if paused and "thinking" in fields:
-            fields["thinking"] = {"type": "disabled"}
+        if lacks_thinking and "thinking" in fields:
+            fields["thinking"] = {"type": "adaptive" if traits.adaptive else "disabled"}
     if effort and traits.effort:
         fields["output_config"] = {"effort": effort}
     return fields

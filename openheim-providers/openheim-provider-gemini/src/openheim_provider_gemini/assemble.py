@@ -88,7 +88,10 @@ class GeminiAssembler(EventAssembler):
             self.model = payload["modelVersion"]
         candidates = payload.get("candidates")
         if candidates:
-            self._take_candidate(candidates[0])
+            # More than one come only if the settings ask for them, and then mixed.
+            first = next((candidate for candidate in candidates if not candidate.get("index")), None)
+            if first is not None:
+                self._take_candidate(first)
             return
         feedback = payload.get("promptFeedback")
         if isinstance(feedback, dict) and feedback.get("blockReason"):
@@ -100,8 +103,9 @@ class GeminiAssembler(EventAssembler):
     def take_document(self, payload: Any) -> bool:
         # Without ``alt=sse``, which a proxy may drop, the stream is one list.
         events = payload if isinstance(payload, list) else [payload]
-        known = ("candidates", "promptFeedback")
-        if not events or not all(isinstance(event, dict) and any(key in event for key in known) for event in events):
+        if not all(isinstance(event, dict) for event in events):
+            return False
+        if not any("candidates" in event or "promptFeedback" in event for event in events):
             return False
         for event in events:
             self.take(event, "")

@@ -115,7 +115,10 @@ def _offered(tools: tuple[ToolSpec, ...]) -> _Offered:
 
 
 def _declaration(tool: ToolSpec) -> bytes:
-    declaration: dict[str, Any] = {"name": wire_tool_name(tool.name), "description": tool.description or tool.name}
+    declaration: dict[str, Any] = {
+        "name": wire_tool_name(tool.name),
+        "description": tool.description.strip() or tool.name,
+    }
     parameters = reduced_parameters(tool.parameters)
     if parameters is not None:
         declaration["parametersJsonSchema"] = parameters

@@ -25,7 +25,8 @@ class GeminiProvider:
     """Speaks ``streamGenerateContent``. Raises as :class:`Service` does."""
 
     wire = WIRE
-    default_model = "gemini-flash-latest"
+    default_model = "gemini-3.8-flash"
+    structured_output = True
 
     def __init__(self, settings: ProviderSettings, http: HttpClient) -> None:
         self._settings = settings

@@ -12,7 +12,7 @@ __all__ = ("generation", "thinking_config")
 
 _VERSION = re.compile(r"gemini-(\d{1,3})(?:\.(\d{1,3}))?(?![\d.])")
 
-#: What has no number in its name and always is one of the newest, such as ``gemini-flash-latest``.
+#: What has no number in its name and always is one of the newest, such as ``gemini-3.8-flash``.
 _LATEST = re.compile(r"gemini-[a-z-]+-latest")
 _NEWEST = (3, 0)
 
@@ -23,6 +23,9 @@ _BUDGETS = {"minimal": 512, "low": 2048, "medium": 8192, "high": 24_576, "xhigh"
 _LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "HIGH", "max": "HIGH"}
 
 _DYNAMIC = -1
+
+#: No model takes a larger budget.
+_MOST = 32_768
 
 
 def generation(model: str) -> tuple[int, int] | None:
@@ -46,13 +49,13 @@ def thinking_config(model: str, thinking: str | int | None) -> dict[str, Any] | 
         thinking = "off" if number == 0 else "adaptive" if number < 0 else number
     version = generation(model)
     if version is None:
-        return _by_budget(thinking, 1, 32_768, may_be_off=True) if thinking is not None else None
+        return _by_budget(thinking, 1, _MOST, may_be_off=True) if thinking is not None else None
     if version >= _NEWEST:
         return _by_level(thinking, is_pro="pro" in model)
     if version < (2, 5) or _THOUGHTLESS.search(model):
         return None
     if "pro" in model:
-        return _by_budget(thinking, 128, 32_768, may_be_off=False)
+        return _by_budget(thinking, 128, _MOST, may_be_off=False)
     return _by_budget(thinking, 512 if "lite" in model else 1, 24_576, may_be_off=True)
 
 
@@ -67,7 +70,7 @@ def _by_level(thinking: str | int | None, *, is_pro: bool) -> dict[str, Any]:
         # These models cannot be kept from thinking; this is as little as they can do.
         return {"thinkingLevel": "LOW" if is_pro else "MINIMAL"}
     if isinstance(thinking, int):
-        return {"thinkingBudget": thinking, "includeThoughts": True}
+        return {"thinkingBudget": min(thinking, _MOST), "includeThoughts": True}
     level = _LEVELS.get(thinking or "")
     if level == "MINIMAL" and is_pro:
         level = "LOW"

@@ -41,7 +41,6 @@ def chat_body(
         kept = request.cache[_CACHE_KEY] = _Kept(dialect)
     kept.update(request.messages)
     head = kept.system_bytes(request.system if system is None else system)
-    messages: bytes | bytearray = kept.buffer + kept.trailing()
     return b"".join(
         (
             b'{"model":',
@@ -49,7 +48,8 @@ def chat_body(
             b',"messages":[',
             head,
             # Each message is kept with a comma before it, which the first one must not have.
-            messages if head else messages[1:],
+            memoryview(kept.buffer)[0 if head else 1 :],
+            kept.trailing(),
             b"]",
             tools,
             b",",

@@ -16,11 +16,9 @@ CHAT = "openai-chat"
 RESPONSES = "openai-responses"
 
 #: OpenAI's models that think first: o1 and later, gpt-5 and later, codex. They work best on the Responses wire.
-_REASONING = re.compile(
-    r"(?:.*[/:])?(?:o[1-9]\d*(?![^-])|gpt-(?:[5-9]|[1-9]\d)(?!\d)(?!.*-chat)|codex-)", re.IGNORECASE
-)
+_REASONING = r"(?i)(?:.*[/:])?(?:o[1-9]\d*(?![^-])|gpt-(?:[5-9]|[1-9]\d)(?!\d)(?!.*-chat)|codex-)"
 #: And those that refuse whatever has to do with thinking.
-_NOT_REASONING = re.compile(r"(?:.*[/:])?(?:gpt-[34](?!\d)|chatgpt-|gpt-[^/]*-chat)", re.IGNORECASE)
+_NOT_REASONING = r"(?i)(?:.*[/:])?(?:gpt-[34](?!\d)|chatgpt-|gpt-[^/]*-chat)"
 
 
 class Dialect(NamedTuple):
@@ -62,12 +60,12 @@ class Dialect(NamedTuple):
 
     def reasons(self, model: str) -> bool:
         """Whether a model may be asked for its thoughts, and may get them back. A name that says nothing means yes."""
-        return _NOT_REASONING.match(model) is None if self.reasoning is None else self.reasoning
+        return re.match(_NOT_REASONING, model) is None if self.reasoning is None else self.reasoning
 
 
 def is_reasoning_model(model: str) -> bool:
     """Whether OpenAI's name of a model says that it thinks first."""
-    return _REASONING.match(model) is not None
+    return re.match(_REASONING, model) is not None
 
 
 def dialect_of(kind: str, api_base: str, options: Settings | None) -> Dialect:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -75,8 +74,6 @@ PRESETS: dict[str, Preset] = {
     "llamacpp": Preset(_TEMPLATED, port=8080),
 }
 
-_ADDRESS = re.compile(r"(https?)://(?:[^/@]*@)?(\[[^\]]*\]|[^/:?#]*)(?::(\d+))?", re.IGNORECASE)
-
 
 def preset_for(api_base: str) -> str:
     """The name of the preset that fits an address, or ``""``. Ports count on plain http only, where local servers are.
@@ -84,13 +81,13 @@ def preset_for(api_base: str) -> str:
     Args:
         api_base: base address of the service.
     """
-    match = _ADDRESS.match(api_base)
-    if match is None:
-        return ""
-    scheme, host, port = match[1].lower(), match[2].lower().rstrip("."), match[3]
+    scheme, _, rest = api_base.lower().partition("://")
+    # By hand: every start of a provider comes through here, and parsing addresses in general takes an import.
+    place = rest.partition("/")[0].rpartition("@")[2]
+    host, _, port = place.rpartition(":") if place.rstrip("0123456789").endswith(":") else (place, "", "")
     for name, preset in PRESETS.items():
         if any(host.endswith(known) if known[0] == "." else host == known for known in preset.hosts):
             return name
-        if scheme == "http" and preset.port is not None and port == str(preset.port):
+        if scheme == "http" and port and port == str(preset.port):
             return name
     return ""

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
         EmitDelta,
         EventAssembler,
         HttpClient,
+        HttpResponse,
         ModelReply,
         ModelRequest,
         Provider,
+        ProviderError,
         ProviderSettings,
         ToolNames,
     )
@@ -35,6 +37,8 @@ _log = logging.getLogger(__name__)
 
 #: Bytes read of an answer that reports an error.
 _ERROR_BYTES = 64 * 1024
+
+_RESPONSES_PATH = "/responses"
 
 _EFFORTS = frozenset(("none", "minimal", "low", "medium", "high", "xhigh", "max"))
 
@@ -63,6 +67,7 @@ class OpenAIProvider:
     """
 
     default_model = "gpt-4o"
+    structured_output = True
 
     def __init__(self, kind: str, settings: ProviderSettings, http: HttpClient) -> None:
         self._settings = settings
@@ -88,7 +93,8 @@ class OpenAIProvider:
             async with self._service.post(path, content) as response:
                 if response.status != 400:
                     assembler = self._assembler(path, emit if names is None else _restoring(emit, names))
-                    reply = await read_reply(response, assembler, self._service.classified)
+                    classified = self._classified if path == _RESPONSES_PATH else self._service.classified
+                    reply = await read_reply(response, assembler, classified)
                     return reply if names is None else _restored(reply, names)
                 body = await response.read(_ERROR_BYTES)
             if not self._drop(request.model, optional, body):
@@ -164,7 +170,7 @@ class OpenAIProvider:
         content = responses_body(
             request, self._item_encoder(replays=reasons), tools.field, _merged(parameters, self._extra_body)
         )
-        return "/responses", content, optional, tools.names
+        return _RESPONSES_PATH, content, optional, tools.names
 
     def _item_encoder(self, *, replays: bool) -> ItemEncoder:
         encoder = self._items.get(replays)
@@ -178,11 +184,19 @@ class OpenAIProvider:
         return request.max_tokens if request.max_tokens is not None else self._settings.max_tokens
 
     def _assembler(self, path: str, emit: EmitDelta) -> EventAssembler:
-        if path == "/responses":
+        if path == _RESPONSES_PATH:
             from openheim_provider_openai.responses_stream import ResponsesAssembler
 
             return ResponsesAssembler(emit, self._settings)
         return ChatAssembler(emit, self._settings)
+
+    def _classified(self, response: HttpResponse, body: bytes) -> ProviderError:
+        """The error that an answer on the Responses wire stands for. Not every gateway before OpenAI has that wire."""
+        error = self._service.classified(response, body)
+        if response.status in (404, 405, 501) and self._dialect.wire is None:
+            other = f'if the service has no Responses API, set wire = "chat" in [providers.{self._settings.name}]'
+            error.hint = f"{error.hint}; {other}" if error.hint else other
+        return error
 
     def _drop(self, model: str, optional: list[str], body: bytes) -> bool:
         """Whether the body of a refusal names something optional, which is then not asked for again."""

@@ -60,7 +60,7 @@ class ItemEncoder:
     def _plain(self, message: Message) -> Iterator[dict[str, Any]]:
         for block in message.content:
             if isinstance(block, TextBlock) and block.text.strip():
-                yield {"role": "assistant", "content": block.text}
+                yield _said([_output_text(block.text)])
             elif isinstance(block, ToolUseBlock):
                 yield self._call(block)
 
@@ -111,17 +111,11 @@ class ItemEncoder:
         said = [(kind, text) for kind, text in parts if text.strip()]
         if not said:
             return None
-        phase = {"phase": item["phase"]} if "phase" in item else {}
-        if not (self.replays and "id" in item):
-            return {"role": "assistant", "content": "".join(text for _, text in said)} | phase
-        content = [
-            {"type": kind, "refusal": text}
-            if kind == "refusal"
-            else {"type": "output_text", "text": text, "annotations": []}
-            for kind, text in said
-        ]
-        known = {"id": item["id"], "type": "message", "status": item.get("status") or "completed"}
-        return known | {"role": "assistant", "content": content} | phase
+        content = [{"type": kind, "refusal": text} if kind == "refusal" else _output_text(text) for kind, text in said]
+        encoded = _said(content) | ({"phase": item["phase"]} if "phase" in item else {})
+        if self.replays and "id" in item:
+            encoded |= {"id": item["id"], "status": item.get("status") or "completed"}
+        return encoded
 
     def _call(self, block: ToolUseBlock) -> dict[str, Any]:
         return {
@@ -172,6 +166,15 @@ def stored_items(items: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
                 stored.append({key: value for key, value in item.items() if value is not None})
     plain = all(item["type"] in ("message", "function_call") and "phase" not in item for item in stored)
     return None if plain else {"items": stored}
+
+
+def _said(content: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the assistant said. The type is left out by nobody: some servers go by it."""
+    return {"type": "message", "role": "assistant", "content": content}
+
+
+def _output_text(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": []}
 
 
 def _input_content(message: Message) -> str | list[dict[str, Any]]:

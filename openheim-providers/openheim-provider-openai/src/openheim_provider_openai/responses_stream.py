@@ -47,6 +47,7 @@ class ResponsesAssembler(EventAssembler):
         super().__init__(emit, settings)
         self._refused = False
         self._items: dict[int, _Item] = {}
+        self._places: dict[str, int] = {}
         self._text: _Text | None = None
         self._handlers: dict[str, Callable[[dict[str, Any]], None]] = {
             "response.output_item.added": self._item_added,
@@ -66,9 +67,7 @@ class ResponsesAssembler(EventAssembler):
     def take(self, payload: dict[str, Any], event: str) -> None:
         kind = payload.get("type") or event
         if kind == "response.output_text.delta":
-            self._write(
-                "output_text", payload.get("output_index", 0), payload.get("content_index", 0), payload["delta"]
-            )
+            self._write("output_text", self._index(payload), payload.get("content_index", 0), payload["delta"])
             return
         handler = self._handlers.get(kind)
         if handler is not None:
@@ -87,8 +86,16 @@ class ResponsesAssembler(EventAssembler):
 
     # --- items ---
 
+    def _index(self, payload: dict[str, Any]) -> int:
+        """The place of the item that an event is about. Some servers tell its id only."""
+        index = payload.get("output_index")
+        if index is None:
+            known = payload.get("item_id") or payload.get("item", {}).get("id") or ""
+            index = self._places.setdefault(known, len(self._places))
+        return int(index)
+
     def _item_added(self, payload: dict[str, Any]) -> None:
-        self._begin(payload["output_index"], payload["item"])
+        self._begin(self._index(payload), payload["item"])
 
     def _begin(self, index: int, whole: dict[str, Any]) -> _Item:
         item = self._items.get(index)
@@ -105,7 +112,7 @@ class ResponsesAssembler(EventAssembler):
         return item
 
     def _item_done(self, payload: dict[str, Any]) -> None:
-        self._finish_item(payload["output_index"], payload["item"])
+        self._finish_item(self._index(payload), payload["item"])
 
     def _finish_item(self, index: int, whole: dict[str, Any]) -> None:
         """Takes an item as it is in the end. What of it did not come in pieces is made up for."""
@@ -164,16 +171,16 @@ class ResponsesAssembler(EventAssembler):
         return item.texts[-1]
 
     def _refusal_delta(self, payload: dict[str, Any]) -> None:
-        self._write("refusal", payload.get("output_index", 0), payload.get("content_index", 0), payload["delta"])
+        self._write("refusal", self._index(payload), payload.get("content_index", 0), payload["delta"])
 
     def _summary_delta(self, payload: dict[str, Any]) -> None:
-        self._write("summary", payload.get("output_index", 0), payload.get("summary_index", 0), payload["delta"])
+        self._write("summary", self._index(payload), payload.get("summary_index", 0), payload["delta"])
 
     def _reasoning_delta(self, payload: dict[str, Any]) -> None:
-        self._write("reasoning", payload.get("output_index", 0), payload.get("content_index", 0), payload["delta"])
+        self._write("reasoning", self._index(payload), payload.get("content_index", 0), payload["delta"])
 
     def _arguments_delta(self, payload: dict[str, Any]) -> None:
-        item = self._items[payload["output_index"]]
+        item = self._items[self._index(payload)]
         if item.call is not None and payload["delta"]:
             self._call_piece(item.call, payload["delta"])
 

@@ -52,7 +52,8 @@ class Settings(BaseModel):
         default=None, description="Neighbours of one role become one message, and user and assistant take turns."
     )
     echo_reasoning: str | None = Field(
-        default=None, description="Field in which stored reasoning goes back with its message; empty for none."
+        default=None,
+        description="Field in which stored reasoning goes back; true for reasoning_content, false for none.",
     )
     tool_id_pattern: str | None = Field(
         default=None, description="Regular expression that ids of tool calls have to match; others are replaced."
@@ -90,6 +91,11 @@ class Settings(BaseModel):
             except re.error as err:
                 raise ValueError(f"is no regular expression: {err}") from err
         return pattern
+
+    @field_validator("echo_reasoning", mode="before")
+    @classmethod
+    def _the_usual_field(cls, field: Any) -> Any:
+        return {True: "reasoning_content", False: ""}[field] if isinstance(field, bool) else field
 
     @field_validator("echo_reasoning")
     @classmethod
