@@ -46,6 +46,16 @@ async def test_a_changed_prefix_is_told_without_its_text(caplog: pytest.LogCaptu
     assert "secret" not in told[0]
 
 
+async def test_a_summary_is_a_request_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "openheim")
+    conversation = Conversation(provider=Posting("one", "one", "another", "one"))
+    for word in ("a", "b"):
+        await conversation.prompt(word)
+    assert await conversation.compact()
+    await conversation.prompt("c")
+    assert [line for line in caplog.messages if "prefix" in line and "(system)" in line] == []
+
+
 async def test_nothing_is_kept_while_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "openheim")
     cache: dict[str, Any] = {}

@@ -20,7 +20,7 @@ from openheim.errors import OpenheimError
 from openheim.retry import RetryPolicy
 from openheim.runtime.model_lists import ask_for_models
 from tests.cli.command import Command, finish
-from tests.secrets.wires import GOOD, KINDS
+from tests.secrets.wires import INSTALLED, WIRES, SpokenWire
 from tests.support.replies import Reply, raw
 from tests.support.server import Request, ScriptedServer
 
@@ -104,8 +104,8 @@ def service() -> Iterator[Service]:
         yield server
 
 
-def settings_for(kind: str, address: str, timeout_secs: float = 20, **http: str) -> dict[str, Any]:
-    entry = {"kind": kind, "api_base": f"{address}/v1", "default_model": "m", "timeout_secs": timeout_secs}
+def settings_for(wire: SpokenWire, address: str, timeout_secs: float = 20, **http: str) -> dict[str, Any]:
+    entry = {**wire.options, "api_base": f"{address}/v1", "default_model": "m", "timeout_secs": timeout_secs}
     return {
         "default_provider": "first",
         "providers": {
@@ -158,13 +158,13 @@ async def run_turn(settings: dict[str, Any], home: Path, caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wire", WIRES, ids=str)
 async def test_a_service_that_fails(
-    kind: str, failure: str, service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    wire: SpokenWire, failure: str, service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     service.answer = lambda request: FAILURES[failure](key_of(request))
     before = len(service.requests)
-    settings = settings_for(kind, service.url, timeout_secs=0.5 if failure == "stalled" else 20)
+    settings = settings_for(wire, service.url, timeout_secs=0.5 if failure == "stalled" else 20)
     outcome, _events = await run_turn(settings, tmp_path / "home", caplog)
     sent = service.requests[before:]
     assert outcome.error is not None or failure in ("empty", "another shape")
@@ -173,22 +173,22 @@ async def test_a_service_that_fails(
     check("an address or a body", *(request.path for request in sent), *(request.body for request in sent))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wire", WIRES, ids=str)
 async def test_a_service_that_answers(
-    kind: str, service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    wire: SpokenWire, service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    service.answer = lambda request: GOOD[kind]("hello").with_headers({"x-key": key_of(request)})
-    outcome, _events = await run_turn(settings_for(kind, service.url), tmp_path / "home", caplog)
+    service.answer = lambda request: wire.good("hello").with_headers({"x-key": key_of(request)})
+    outcome, _events = await run_turn(settings_for(wire, service.url), tmp_path / "home", caplog)
     assert outcome.text == "hello"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wire", WIRES, ids=str)
 async def test_a_service_that_cannot_be_reached(
-    kind: str, service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    wire: SpokenWire, service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    nobody = settings_for(kind, "https://127.0.0.1:9")
-    stranger = settings_for(kind, service.url, ca_file="")
-    proxied = settings_for(kind, service.url, proxy=f"http://user:{CANARY}@127.0.0.1:9")
+    nobody = settings_for(wire, "https://127.0.0.1:9")
+    stranger = settings_for(wire, service.url, ca_file="")
+    proxied = settings_for(wire, service.url, proxy=f"http://user:{CANARY}@127.0.0.1:9")
     for number, settings in enumerate((nobody, stranger, proxied)):
         outcome, events = await run_turn(settings, tmp_path / f"home{number}", caplog)
         assert outcome.error is not None and outcome.error.kind == "connection"
@@ -196,11 +196,12 @@ async def test_a_service_that_cannot_be_reached(
 
 
 def test_every_installed_provider_is_tried() -> None:
-    assert KINDS and set(KINDS) <= set(GOOD), "add what its service answers to tests/secrets/wires.py"
+    assert INSTALLED and {wire.kind for wire in WIRES} == set(INSTALLED), "add its wire to tests/secrets/wires.py"
 
 
-def configured(openheim: Command, kind: str, service: Service) -> None:
-    entry = f'kind = "{kind}"\napi_base = "{service.url}/v1"\ndefault_model = "m"'
+def configured(openheim: Command, wire: SpokenWire, service: Service) -> None:
+    options = "\n".join(f'{name} = "{value}"' for name, value in wire.options.items())
+    entry = f'{options}\napi_base = "{service.url}/v1"\ndefault_model = "m"'
     openheim.configure(
         f'default_provider = "first"\n[http]\nproxy = ""\nca_file = "{AUTHORITY}"\n'
         f'[providers.first]\n{entry}\napi_key = "{CANARY}"\nfallback = ["second/m"]\n'
@@ -208,12 +209,12 @@ def configured(openheim: Command, kind: str, service: Service) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_running_command(kind: str, service: Service, openheim: Command) -> None:
+@pytest.mark.parametrize("wire", WIRES, ids=str)
+def test_a_running_command(wire: SpokenWire, service: Service, openheim: Command) -> None:
     """Its title while it runs, and all that it prints and leaves behind, at the most talkative level."""
-    configured(openheim, kind, service)
+    configured(openheim, wire, service)
     before = len(service.requests)
-    service.answer = lambda request: GOOD[kind]("hello").hold()
+    service.answer = lambda request: wire.good("hello").hold()
     process = openheim.start("--log-level", "debug", "--debug", "run", "--output", "stream-json", "hi")
     service.wait_requests(before + 1)
     for part in ("cmdline", "comm", "status", "stat"):

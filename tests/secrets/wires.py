@@ -1,27 +1,50 @@
 """The providers that are installed, with what a service on each one's wire answers when all goes well.
 
-Another provider is added with a line in :data:`GOOD`. Failures need none: they are tried with every provider.
+Another wire is added with a line in :data:`ALL`. Failures need none: they are tried with every one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from openheim.plugins.first_party import FIRST_PARTY_DISTRIBUTIONS
-from tests.support import anthropic_wire, gemini_wire, openai_wire
+from tests.support import anthropic_wire, gemini_wire, openai_wire, responses_wire
 from tests.support.replies import Reply
 
-__all__ = ("GOOD", "KINDS")
+__all__ = ("INSTALLED", "WIRES", "SpokenWire")
 
-#: The reply with this text, by kind of provider.
-GOOD: dict[str, Callable[[str], Reply]] = {
-    "anthropic": anthropic_wire.text,
-    "gemini": gemini_wire.text,
-    "openai": openai_wire.text,
-    "openai_compatible": openai_wire.text,
-}
+
+@dataclass(frozen=True)
+class SpokenWire:
+    """A kind of provider, and the wire that it is told to speak, if it speaks several.
+
+    Args:
+        good: the reply with this text.
+    """
+
+    kind: str
+    good: Callable[[str], Reply]
+    wire: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}-{self.wire}" if self.wire else self.kind
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The entry's keys that say so."""
+        return {"kind": self.kind} | ({"wire": self.wire} if self.wire else {})
+
+
+ALL = (
+    SpokenWire("anthropic", anthropic_wire.text),
+    SpokenWire("gemini", gemini_wire.text),
+    SpokenWire("openai", openai_wire.text, "chat"),
+    SpokenWire("openai", responses_wire.text, "responses"),
+    SpokenWire("openai_compatible", openai_wire.text),
+)
 
 
 def _is_there(module: str) -> bool:
@@ -32,7 +55,7 @@ def _is_there(module: str) -> bool:
 
 
 #: Kinds of the installed first-party providers that take a key.
-KINDS = sorted(
+INSTALLED = sorted(
     point.name
     for point in entry_points(group="openheim.providers")
     if point.dist is not None
@@ -40,3 +63,5 @@ KINDS = sorted(
     and point.name != "demo"
     and _is_there(point.value.partition(":")[0])
 )
+
+WIRES = tuple(wire for wire in ALL if wire.kind in INSTALLED)

@@ -23,9 +23,15 @@ def call_delta(**function: str) -> dict[str, object]:
     return {"tool_calls": [{"index": 0, "id": "call-1", "type": "function", "function": function}]}
 
 
-def refused(status: int, message: str, *, code: str) -> HttpAnswer:
-    body = json.dumps({"error": {"message": message, "type": "error", "param": None, "code": code}})
-    return HttpAnswer.of(body, status=status, content_type="application/json")
+def refused(http_status: int, message: str, **fields: object) -> HttpAnswer:
+    body = json.dumps({"error": {"message": message, **fields}})
+    return HttpAnswer.of(body, status=http_status, content_type="application/json")
+
+
+def told(payload: dict[str, object], event: str = "") -> HttpAnswer:
+    """A stream of one event."""
+    name = f"event: {event}\n" if event else ""
+    return HttpAnswer.of(f"{name}data: {json.dumps(payload)}\n\n")
 
 
 class TestOpenAI(ProviderContract):
@@ -78,6 +84,25 @@ class TestGemini(ProviderContract):
         {"functionCall": {"name": "list_dir", "args": {"path": "."}, "id": "c1"}, "thoughtSignature": "c2ln"},
     )
     reports_usage = True
+    usage = Usage(5, 2)
+    errors = {  # noqa: RUF012  read only
+        "auth": refused(
+            400,
+            "API key not valid. Please pass a valid API key.",
+            code=400,
+            status="INVALID_ARGUMENT",
+            details=[{"reason": "API_KEY_INVALID"}],
+        ),
+        "context_overflow": refused(
+            400,
+            "The input token count (9) exceeds the maximum number of tokens allowed (8).",
+            status="INVALID_ARGUMENT",
+        ),
+        "rate_limit": refused(429, "Resource has been exhausted", code=429, status="RESOURCE_EXHAUSTED"),
+        "overloaded": told({"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}),
+        "blocked": told({"promptFeedback": {"blockReason": "SAFETY"}}),
+        "malformed_tool_call": told({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0}]}),
+    }
 
 
 def messages_stream(*blocks: list[dict[str, object]], finish: str) -> HttpAnswer:
@@ -123,6 +148,16 @@ class TestAnthropic(ProviderContract):
         finish="tool_use",
     )
     reports_usage = True
+    usage = Usage(5, 2)
+    errors = {  # noqa: RUF012  read only
+        "context_overflow": refused(400, "prompt is too long: 9 tokens > 8 maximum", type="invalid_request_error"),
+        "billing": refused(400, "Your credit balance is too low to access the API.", type="invalid_request_error"),
+        "rate_limit": told({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}, "error"),
+        "overloaded": told({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}, "error"),
+        "server_error": told({"type": "error", "error": {"type": "api_error", "message": "it failed"}}, "error"),
+        "auth": refused(401, "invalid x-api-key", type="authentication_error"),
+        "not_found": refused(404, "model: claude-nothing", type="not_found_error"),
+    }
 
 
 def responses_stream(*items: dict[str, object], deltas: dict[int, list[str]]) -> HttpAnswer:
@@ -139,6 +174,11 @@ def responses_stream(*items: dict[str, object], deltas: dict[int, list[str]]) ->
     usage = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
     events.append({"type": "response.completed", "response": {"status": "completed", "usage": usage}})
     return HttpAnswer.of("".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events))
+
+
+def failed_response(code: str) -> HttpAnswer:
+    error = {"code": code, "message": "it failed"}
+    return told({"type": "response.failed", "response": {"status": "failed", "error": error}}, "response.failed")
 
 
 def text_item(text: str) -> dict[str, object]:
@@ -165,6 +205,12 @@ class TestOpenAIResponses(ProviderContract):
         deltas={1: ["I look."], 2: ['{"path": ', '"."}']},
     )
     reports_usage = True
+    usage = Usage(5, 2)
+    errors = {  # noqa: RUF012  read only
+        "rate_limit": told({"type": "error", "code": "rate_limit_exceeded", "message": "slow down"}, "error"),
+        "server_error": failed_response("server_error"),
+        "context_overflow": failed_response("context_length_exceeded"),
+    }
 
 
 class TestDemo(ProviderContract):

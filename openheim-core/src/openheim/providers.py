@@ -185,8 +185,9 @@ class Provider(Protocol):
     A provider may also have ``async models() -> list[ModelInfo]`` and ``async aclose() -> None``. One that has a fixed
     set of models may name them in ``known_models: tuple[str, ...]``; asking for another is then refused beforehand.
     One whose protocol depends on the model has ``wire_for(model: str) -> str``; ``wire`` is then that of its default.
-    One whose service has a place for ``response_schema`` says so with ``structured_output = True``; for any other, the
-    schema is in the system text. Either way the core checks what comes.
+    One that tells the model of ``response_schema`` by itself, in whatever way its service has, says so with
+    ``structured_output = True``; for any other, the schema is in the system text. The core checks what comes in any
+    case.
 
     What ``models`` says is kept when the user asks for it (``openheim models --refresh``), and its sizes are used where
     the settings have none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from openheim._watching import watching_bodies
 from openheim.agent.cancellation import slip_in_words, slipped
@@ -69,7 +69,7 @@ async def call_model(
 async def _generate(settings: LoopSettings, request: ModelRequest, emit: EmitDelta) -> ModelReply:
     try:
         if _log.isEnabledFor(logging.DEBUG):
-            with watching_bodies(partial(_tell_change, settings)):
+            with watching_bodies(partial(_tell_change, settings.provider_name, request.cache)):
                 reply = await settings.provider.generate(request, emit)
         else:
             reply = await settings.provider.generate(request, emit)
@@ -90,17 +90,17 @@ async def _generate(settings: LoopSettings, request: ModelRequest, emit: EmitDel
     return reply
 
 
-def _tell_change(settings: LoopSettings, body: bytes) -> None:
+def _tell_change(provider_name: str, kept: dict[str, Any], body: bytes) -> None:
     """Says where a request differs from what was sent before, since from there on the service's cache is of no use."""
     from openheim._prefixes import changed_prefix
 
-    before = settings.cache.get(_LAST_BODY)
-    settings.cache[_LAST_BODY] = body
+    before = kept.get(_LAST_BODY)
+    kept[_LAST_BODY] = body
     if isinstance(before, bytes) and (change := changed_prefix(before, body)) is not None:
         # Not what stands there: that is the user's, and a log is read by others.
         _log.debug(
             "%s is asked with another prefix than before: byte %d of %d (%s) changed, so its cache ends there",
-            settings.provider_name,
+            provider_name,
             change.offset,
             len(before),
             change.path or "the body",

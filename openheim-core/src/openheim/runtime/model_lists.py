@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +18,7 @@ from openheim.errors import ProviderError, ServerError, StorageError
 from openheim.providers import ModelInfo
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from openheim.providers import Provider
@@ -75,19 +75,27 @@ async def ask_for_models(provider: Provider, name: str) -> tuple[ModelInfo, ...]
         return None
     try:
         listed: Any = await ask()
+        if isinstance(listed, str | bytes):
+            raise TypeError("text")
+        infos = _usable(islice(listed, MAX_MODELS))
     except ProviderError:
         raise
-    except Exception as err:  # whatever a plugin raises is what is wrong with it
+    except Exception as err:  # whatever a plugin raises or returns is what is wrong with it
         raise ServerError(
-            f"provider {name!r} failed to list its models: {type(err).__name__}", retryable=False
+            f"provider {name!r} failed to list its models: {type(err).__name__}",
+            hint="this is a fault in its plugin",
+            retryable=False,
         ) from err
-    if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
-        raise ServerError(f"provider {name!r} listed its models as {type(listed).__name__}", retryable=False)
-    infos: dict[str, ModelInfo] = {}
-    for info in islice(listed, MAX_MODELS):
-        if isinstance(info, ModelInfo) and _is_name(info.id):
-            infos.setdefault(info.id, ModelInfo(info.id, _tokens(info.context_window), _tokens(info.max_output_tokens)))
     return tuple(infos[key] for key in sorted(infos))
+
+
+def _usable(listed: Iterable[Any]) -> dict[str, ModelInfo]:
+    infos: dict[str, ModelInfo] = {}
+    for info in listed:
+        if isinstance(info, ModelInfo) and _is_name(info.id):
+            known = ModelInfo(info.id, _tokens(info.context_window), _tokens(info.max_output_tokens))
+            infos.setdefault(info.id, known)
+    return infos
 
 
 def store_models(data_dir: Path, source: ListSource, models: Iterable[ModelInfo], refreshed_at: str) -> None:

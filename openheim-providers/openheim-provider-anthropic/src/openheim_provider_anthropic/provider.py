@@ -49,6 +49,7 @@ class AnthropicProvider:
 
     wire = WIRE
     default_model = "claude-sonnet-4-6"
+    structured_output = True
 
     def __init__(self, settings: ProviderSettings, http: HttpClient) -> None:
         options: Settings | None = settings.options if settings.has_own_options else None

@@ -26,6 +26,7 @@ class GeminiProvider:
 
     wire = WIRE
     default_model = "gemini-3.8-flash"
+    structured_output = True
 
     def __init__(self, settings: ProviderSettings, http: HttpClient) -> None:
         self._settings = settings
