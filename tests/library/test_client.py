@@ -39,6 +39,16 @@ async def test_a_streamed_answer_with_a_tool_of_the_program(tmp_path: Path) -> N
         assert len(resumed.messages) == 6
 
 
+async def test_an_imported_session_works_where_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = {"meta": {"cwd": "/"}, "messages": []}
+    (tmp_path / "sub").mkdir()
+    async with Client(provider="demo") as client:
+        assert client.resume(await client.import_session(document)).files.root == tmp_path
+        session = client.resume(await client.import_session(document, cwd="sub"))
+        assert session.meta.cwd == str(tmp_path / "sub")
+
+
 @pytest.fixture
 def broken_config(own_environment: Path) -> None:
     own_environment.mkdir(parents=True)

@@ -19,6 +19,7 @@ import anyio
 import anyio.to_thread
 
 from openheim.errors import SessionBusyError
+from openheim.runtime.places import current_directory
 from openheim.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -232,11 +233,16 @@ class Client:
 
         return await self._blocking(export_json, session_id, secrets=secrets)
 
-    async def import_session(self, document: Any) -> str:
-        """Adds a session from a JSON object, and returns its id, which is a new one if it is taken here."""
+    async def import_session(self, document: Any, *, cwd: Path | str | None = None) -> str:
+        """Adds a session from a JSON object, and returns its id, which is a new one if it is taken here.
+
+        Args:
+            cwd: the directory that it is to work in, whatever the document says; the current one if None.
+        """
         from openheim.store.operations.importing import import_session
 
-        return (await self._blocking(import_session, document)).id
+        directory = str(await anyio.Path(cwd if cwd is not None else current_directory()).resolve())
+        return (await self._blocking(import_session, document, cwd=directory)).id
 
     async def _blocking(self, operation: Callable[..., T], *arguments: Any, **named: Any) -> T:
         return await anyio.to_thread.run_sync(partial(operation, self.runtime.store, *arguments, **named))

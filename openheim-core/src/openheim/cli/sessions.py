@@ -99,7 +99,7 @@ def show_command(session_id: Id, as_json: AsJson = False, full: Full = False) ->
         print_json(conversation(stored, full=full))
         return
     totals = totals_of([message_to_stored(message) for message in stored.messages])
-    text = markdown(stored.meta, stored.messages, more_facts=_totals_shown(totals, loaded))
+    text = markdown(stored, more_facts=_totals_shown(totals, loaded))
     print_text(text, end="")
 
 
@@ -270,9 +270,10 @@ def import_command(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Add a session from a file. Prints its id, which is a new one if it is taken here."""
+    """Add a session from a file, to work in the current directory. Prints its id, a new one if it is taken here."""
     import json
 
+    from openheim.runtime.places import current_directory
     from openheim.store.operations.importing import import_session
 
     store = _store(read_settings())
@@ -280,7 +281,7 @@ def import_command(
         document = json.loads(_read(file))
     except (ValueError, RecursionError) as err:
         raise UsageError(f"{file} is no JSON: {err}", hint="import what export --format json wrote") from err
-    meta = import_session(store, document)
+    meta = import_session(store, document, cwd=os.path.realpath(current_directory()))
     if as_json:
         print_json(meta.to_dict(full=True))
     else:

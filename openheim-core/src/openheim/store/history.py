@@ -162,9 +162,10 @@ class HistoryStore:
             messages.append(entry)
             if meta is None:
                 digest.add_message(message_to_stored(entry))
+        warnings = lines.warnings
         if meta is None:
-            lines.warnings.append("the metadata was missing or damaged and was made anew from the messages")
-        return StoredSession(digest.complete(meta, session_id), messages, records, lines.warnings, position)
+            warnings.append("the metadata was missing or damaged and was made anew from the messages")
+        return StoredSession(digest.complete(meta, session_id), messages, records, warnings, position)
 
     def read_log(self, session_id: str) -> tuple[LogLines, LogPosition]:
         """The lines of a session's log as they are stored.

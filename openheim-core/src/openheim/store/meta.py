@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from openheim._reading import read_regular
-from openheim.jsontext import parse
+from openheim.jsontext import is_deep, parse
 from openheim.messages import Usage
 from openheim.store.writing import replace_whole
 
@@ -127,6 +127,8 @@ def read_meta(path: Path) -> SessionMeta | None:
     """The metadata in ``path``, or None if there is none that can be read."""
     try:
         raw = parse(read_regular(path, limit=_MAX_BYTES), lenient=True)
+        if is_deep(raw):
+            return None
         return SessionMeta.from_dict(raw["meta"]) if isinstance(raw["meta"], dict) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
