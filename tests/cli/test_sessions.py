@@ -159,6 +159,7 @@ def test_show_warns_of_what_it_had_to_skip(openheim: Command, two: HistoryStore)
         (["prune"], 2, "a limit"),
         (["prune", "--older-than", "soon"], 2, "no time span"),
         (["prune", "--keep", "-1"], 2, "negative"),
+        (["prune", "--older-than", "9" * 400], 2, "too long"),
         (["rename", ID, " "], 2, "needs text"),
         (["fork", OTHER_ID], 2, "no completed turn"),
         (["export", ID, "--format", "pdf"], 2, "'pdf' is not one of markdown, json"),

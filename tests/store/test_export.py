@@ -295,6 +295,15 @@ def test_secrets_stay_here(store: HistoryStore) -> None:
         assert "read_file" in exported
 
 
+def test_a_secret_is_not_taken_for_a_list_of_letters(store: HistoryStore) -> None:
+    write_session(store, ID, user(f"my key is {SECRET}"))
+    for export in (export_json, export_markdown):
+        with pytest.raises(TypeError, match="secrets is a list, not str"):
+            export(store, ID, secrets=SECRET)
+        with pytest.raises(TypeError, match="secrets holds int"):
+            export(store, ID, secrets=[1])  # type: ignore[list-item]  # wrong on purpose
+
+
 def test_an_unknown_session_cannot_be_exported(store: HistoryStore) -> None:
     for export in (export_json, export_markdown):
         with pytest.raises(SessionNotFoundError):

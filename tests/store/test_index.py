@@ -286,6 +286,14 @@ def test_search_without_a_word_is_a_slip(store: HistoryStore) -> None:
             search_sessions(store, words)
 
 
+@pytest.mark.parametrize("limit", [0, -1, 2.5, float("nan"), True, "3"])
+def test_a_limit_is_a_number_of_sessions(store: HistoryStore, limit: Any) -> None:
+    with pytest.raises((UsageError, TypeError), match="limit is"):
+        list_sessions(store, limit=limit)
+    with pytest.raises((UsageError, TypeError), match="limit is"):
+        search_sessions(store, "x", limit=limit)
+
+
 # --- totals ---
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -310,11 +311,22 @@ def test_pruning_leaves_sessions_in_use_alone_and_names_them(store: HistoryStore
     assert isinstance(err, SessionBusyError)
 
 
-@pytest.mark.parametrize("limits", [{}, {"keep": -1}, {"older_than_secs": -1.0}])
-def test_pruning_needs_a_limit(store: HistoryStore, limits: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {},
+        {"keep": -1},
+        {"keep": True},
+        {"keep": 1.0},
+        {"keep": "1"},
+        *({"older_than_secs": odd} for odd in (-1.0, float("nan"), float("inf"), -float("inf"), "30d", True)),
+        {"older_than_secs": float("nan"), "keep": 1},
+    ],
+)
+def test_pruning_needs_a_limit_that_is_one(store: HistoryStore, limits: dict[str, Any]) -> None:
     write_session(store, ID, user("x"), updated=days_ago(time.time() / 86400))
-    with pytest.raises(UsageError):
-        prune_sessions(store, **limits)  # type: ignore[arg-type]  # which key a mapping has is not known to the checker
+    with pytest.raises((UsageError, TypeError), match=r"limit|keep|older_than_secs"):
+        prune_sessions(store, **limits)
     assert store.exists(ID)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import anyio
 import anyio.to_thread
 
+from openheim._arguments import texts
 from openheim.errors import SessionBusyError
 from openheim.runtime.places import current_directory
 from openheim.runtime.runtime import Runtime
@@ -65,6 +66,7 @@ class Client:
 
     Raises:
         ConfigError: a setting is wrong.
+        TypeError: an argument is of another type, such as a text where a list is expected.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class Client:
         self.provider = provider
         self.model = model
         self.gate = gate
-        self.skills = tuple(skills)
+        self.skills = texts("skills", skills)
         self.runtime = Runtime.from_config(config, settings=chosen, safe_mode=safe_mode, tools=tools, report=report)
 
     async def __aenter__(self) -> Self:

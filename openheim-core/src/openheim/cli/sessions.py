@@ -211,6 +211,8 @@ def prune_command(
     """Delete old sessions. One that is in use is left alone."""
     from openheim.store.operations.removal import prune_sessions
 
+    if keep is not None and keep < 0:
+        raise UsageError("--keep cannot be negative", hint="use 0 or more")
     store = _store(read_settings())
     limits: dict[str, Any] = {
         "older_than_secs": _seconds(older_than) if older_than is not None else None,
@@ -363,7 +365,10 @@ def _seconds(text: str) -> float:
     found = _SPAN.fullmatch(text.strip().lower())
     if found is None:
         raise UsageError(f"{text!r} is no time span", hint="write 30d, 12h or 8w")
-    return float(found[1]) * _SECONDS[found[2]]
+    span = float(found[1]) * _SECONDS[found[2]]
+    if span == float("inf"):
+        raise UsageError("that time span is too long", hint="write 30d, 12h or 8w")
+    return span
 
 
 def _can_ask() -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 
+from openheim._arguments import items
 from openheim.agent.calls import CallContext, prepare_calls, run_calls
 from openheim.agent.loop import nobody
 from openheim.agent.steps import DirectSteps, timestamp
@@ -104,7 +105,7 @@ class Runtime:
         sessions = loaded.config.sessions
         self.live = LiveSessions(capacity=sessions.max_live, idle_secs=sessions.idle_secs)
         self._report = report or _log.warning
-        self._given_tools = tuple(tools)
+        self._given_tools: tuple[Tool, ...] = items("tools", tools)
         self._toolboxes: dict[Path, Toolbox] = {}
         self._http: HttpClient | None = None
         self._providers = BoundProviders(loaded, host, lambda: self.http, self._report)

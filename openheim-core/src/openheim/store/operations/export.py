@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from openheim._arguments import texts
 from openheim.jsontext import is_deep, plain
 from openheim.messages import (
     ImageBlock,
@@ -49,7 +50,9 @@ def export_json(store: HistoryStore, session_id: str, *, secrets: Sequence[str] 
     Raises:
         SessionNotFoundError: there is no such session.
         StorageError: it cannot be read.
+        TypeError: ``secrets`` is no list of texts.
     """
+    hidden = _worth_hiding(secrets)
     meta = store.load(session_id).meta
     messages: list[dict[str, Any]] = []
     records: list[dict[str, Any]] = []
@@ -66,12 +69,13 @@ def export_json(store: HistoryStore, session_id: str, *, secrets: Sequence[str] 
         "messages": messages,
         "records": records,
     }
-    return _without(document, _worth_hiding(secrets))  # type: ignore[no-any-return]  # an object stays one
+    return _without(document, hidden)  # type: ignore[no-any-return]  # an object stays one
 
 
 def export_markdown(store: HistoryStore, session_id: str, *, secrets: Sequence[str] = ()) -> str:
     """A session as Markdown, with thinking, tool calls and results folded away. Arguments and errors as above."""
-    text: str = _without(markdown(store.load(session_id)), _worth_hiding(secrets))
+    hidden = _worth_hiding(secrets)
+    text: str = _without(markdown(store.load(session_id)), hidden)
     return text
 
 
@@ -160,7 +164,9 @@ def _exportable(raw: dict[str, Any]) -> dict[str, Any]:
 
 def _worth_hiding(secrets: Sequence[str]) -> list[str]:
     # Longest first: one may be part of another.
-    return sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True)
+    return sorted(
+        {secret for secret in texts("secrets", secrets) if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True
+    )
 
 
 def _without(value: Any, secrets: Sequence[str]) -> Any:
