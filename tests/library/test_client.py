@@ -10,6 +10,8 @@ import anyio
 import pytest
 
 from openheim import Client, SyncClient, TextDelta, tool
+from openheim.config.paths import trust_file
+from openheim.config.trust import TrustStore
 from openheim.errors import ConfigError
 from openheim.testing import Pause, ScriptedProvider, reply_text, reply_tool_calls
 from tests.support.openai_server import OpenAIServer
@@ -47,6 +49,28 @@ async def test_an_imported_session_works_where_it_is_imported(tmp_path: Path, mo
         assert client.resume(await client.import_session(document)).files.root == tmp_path
         session = client.resume(await client.import_session(document, cwd="sub"))
         assert session.meta.cwd == str(tmp_path / "sub")
+
+
+async def test_what_another_trusted_project_denies_is_denied_in_its_sessions(tmp_path: Path) -> None:
+    deny = '[permissions]\ndeny = ["write_file"]\n'
+    for name, trusted, content in (("trusted", True, deny), ("foreign", False, deny), ("broken", True, "[broken")):
+        settings = tmp_path / name / ".openheim/config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(content)
+        TrustStore(trust_file()).decide(settings.parent.parent, trusted=trusted)
+    async with Client(provider="demo") as client:
+        made = client.new_session(cwd=tmp_path / "trusted")
+        await made.run("help")
+        client.runtime.close_session(made)
+        for session in (client.resume(made.id), client.new_session(cwd=tmp_path / "trusted")):
+            assert [call["tool"] for call in (await session.run("Write x to w.txt")).denied] == ["write_file"]
+        assert (await client.new_session(cwd=tmp_path / "foreign").run("Write x to w.txt")).denied == []
+        arguments = '{"path": "w.txt", "content": "x"}'
+        result = await client.runtime.call_tool("write_file", arguments, cwd=tmp_path / "trusted")
+        assert result.is_error
+        # What cannot be read may deny anything.
+        with pytest.raises(ConfigError, match="not valid TOML"):
+            client.new_session(cwd=tmp_path / "broken")
 
 
 @pytest.fixture

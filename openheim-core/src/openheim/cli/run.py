@@ -86,19 +86,28 @@ def run(
         if timeout is not None and not timeout > 0:
             raise UsageError("--timeout must be more than 0 seconds", hint="leave it out for no limit")
         content = prompt_blocks(prompt, image or (), timeout_secs=timeout)
-        runtime = make_runtime(_settings(max_iterations, mode, allow, deny), cwd=cwd, trust=trust)
-        chosen_mode = runtime.loaded.config.permissions.mode if mode is not None else None
-        options: dict[str, Any] = {"cwd": cwd, "provider": provider, "model": model, "mode": chosen_mode}
-        resumed = _session_to_resume(runtime, session, go_on, cwd)
-        if resumed is None:
-            names = [name.strip() for given in skills or () for name in given.split(",") if name.strip()]
-            chosen = runtime.new_session(skills=names, **options)
-        elif skills:
+        settings = _settings(max_iterations, mode, allow, deny)
+        if session is not None and go_on:
+            raise UsageError("--session and --continue exclude each other", hint="give one of them")
+        if skills and (session is not None or go_on):
             raise UsageError("--skills is for new sessions", hint="a session keeps the skills that it was started with")
+        if session is not None:
+            from openheim.cli.resuming import resume_named
+
+            runtime, chosen = resume_named(
+                session, settings, cwd=cwd, trust=trust, provider=provider, model=model, mode=mode
+            )
         else:
-            chosen = runtime.load_session(resumed, **options)
-            for line in chosen.warnings:
-                warn(line)
+            runtime = make_runtime(settings, cwd=cwd, trust=trust)
+            chosen_mode = runtime.loaded.config.permissions.mode if mode is not None else None
+            options: dict[str, Any] = {"cwd": cwd, "provider": provider, "model": model, "mode": chosen_mode}
+            if go_on:
+                chosen = runtime.load_session(_newest_session(runtime, cwd), **options)
+            else:
+                names = [name.strip() for given in skills or () for name in given.split(",") if name.strip()]
+                chosen = runtime.new_session(skills=names, **options)
+        for line in chosen.warnings:
+            warn(line)
     except Exception as err:
         if output is OutputFormat.TEXT:
             raise
@@ -122,16 +131,8 @@ def _settings(
     return settings | {"permissions": {name: value for name, value in permissions.items() if value}}
 
 
-def _session_to_resume(runtime: Runtime, named: str | None, newest: bool, cwd: str | None) -> str | None:
-    """The id of the session to go on with, or None for a new one."""
-    if named is not None and newest:
-        raise UsageError("--session and --continue exclude each other", hint="give one of them")
-    if named is not None:
-        from openheim.store.operations.finding import find_session
-
-        return find_session(runtime.store, named)
-    if not newest:
-        return None
+def _newest_session(runtime: Runtime, cwd: str | None) -> str:
+    """The id of the session of that directory that was used last."""
     from openheim.store.operations.listing import list_sessions
 
     directory = os.path.realpath(cwd or os.getcwd())

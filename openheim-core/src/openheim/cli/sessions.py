@@ -159,14 +159,13 @@ def compact_command(session_id: Id) -> None:
     """Have the model summarise a session, so that it goes on with less to read. What is stored stays as it is."""
     import anyio
 
-    from openheim.cli.starting import make_runtime
+    from openheim.cli.resuming import resume_named
 
     async def compact() -> bool:
         async with runtime:
             return await session.compact()
 
-    runtime = make_runtime()
-    session = runtime.load_session(_found(runtime.store, session_id))
+    runtime, session = resume_named(session_id)
     for line in session.warnings:
         warn(line)
     done = anyio.run(compact)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from openheim.errors import ConfigError
 from openheim.files import Files
+from openheim.permissions import parse_rule
 from openheim.prompt import PromptBuilder
 from openheim.prompt.texts import TextCache
 
 if TYPE_CHECKING:
     from openheim.config.load import LoadedConfig
+    from openheim.permissions import Rule
 
 __all__ = ("PLACE_SECS", "Place", "Places", "current_directory")
 
@@ -31,11 +33,13 @@ class Place(NamedTuple):
         cwd: without links.
         files: what its tools may reach.
         prompt: makes system texts without skills; sessions have one of their own from it.
+        denied: what its project forbids, where that is trusted and another one than the settings are from.
     """
 
     cwd: Path
     files: Files
     prompt: PromptBuilder
+    denied: tuple[Rule, ...] = ()
 
 
 class Places:
@@ -71,7 +75,8 @@ class Places:
         loaded = self._loaded
         boundary, cwd = loaded.work_dir(directory), directory.resolve()
         prompt = PromptBuilder(loaded.data_dir, boundary, cwd, trusted=loaded.trusts(cwd), cache=self._texts)
-        return Place(cwd, Files(boundary, cwd), prompt)
+        denied = tuple(map(parse_rule, loaded.denied_elsewhere(cwd)))
+        return Place(cwd, Files(boundary, cwd), prompt, denied=denied)
 
 
 def current_directory() -> Path:

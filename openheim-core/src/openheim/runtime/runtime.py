@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -311,11 +312,15 @@ class Runtime:
             toolbox=self.toolbox_for(place.files.root),
             files=place.files,
             prompt=prompt,
-            options=options,
+            options=self._with_rules_of(place, options),
             first_seq=self._first_seq(),
             records=stored.records if stored is not None else (),
             position=stored.position if stored is not None else None,
         )
+
+    def _with_rules_of(self, place: Place, options: SessionOptions) -> SessionOptions:
+        """With what a trusted project denies in which the session works, although it is not the runtime's own."""
+        return replace(options, deny=(*options.deny, *place.denied)) if place.denied else options
 
     def _admit(self, session: Session) -> Session:
         for evicted in self.live.add(session):
@@ -367,12 +372,13 @@ class Runtime:
             publish: told of the call's events.
         """
         config = self.loaded.config
-        files = self._places.at(Path(cwd) if cwd is not None else current_directory()).files
+        place = self._places.at(Path(cwd) if cwd is not None else current_directory())
+        files = place.files
         toolbox = self.toolbox_for(files.root)
         policy = PermissionPolicy(
             self._gate(config.permissions.gate),
             allow=tuple(map(parse_rule, config.permissions.allow)),
-            deny=tuple(map(parse_rule, config.permissions.deny)),
+            deny=(*map(parse_rule, config.permissions.deny), *place.denied),
         )
         session = GateSession("", known_mode(mode or config.permissions.mode), files.cwd)
 
