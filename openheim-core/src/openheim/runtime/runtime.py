@@ -322,7 +322,12 @@ class Runtime:
         """With what a trusted project denies in which the session works, although it is not the runtime's own."""
         return replace(options, deny=(*options.deny, *place.denied)) if place.denied else options
 
+    def _require_not_closed(self) -> None:
+        if self._closing:
+            raise RuntimeError("the runtime was closed, with its client: make a new one")
+
     def _admit(self, session: Session) -> Session:
+        self._require_not_closed()
         for evicted in self.live.add(session):
             evicted.close()
         return session
@@ -478,6 +483,9 @@ class Runtime:
     # --- life ---
 
     async def __aenter__(self) -> Runtime:
+        self._require_not_closed()
+        if self._group is not None:
+            raise RuntimeError("the runtime is open already: enter it, or its client, once")
         self._group = group = await self._exit.enter_async_context(anyio.create_task_group())
         self._closed = anyio.Event()
         group.start_soon(self._flusher.run)
