@@ -13,7 +13,9 @@ from openheim.cli.starting import make_host, read_settings
 from openheim.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
+    from openheim.config.load import LoadedConfig
     from openheim.config.models import Config
+    from openheim.plugins.host import PluginHost
 
 __all__ = ("app",)
 
@@ -27,15 +29,15 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     from openheim.errors import OpenheimError
 
     loaded = read_settings()
-    config = loaded.config
+    config, host = loaded.config, make_host(loaded)
     try:
-        default, _notice = default_provider(config, os.environ)
+        default, _notice = default_provider(config, os.environ, lambda: host.names("providers"))
     except OpenheimError as err:
         warn(str(err))
         default = ""
     names = sorted({*config.providers, default} - {""})
     providers = {name: _entry(config, name) for name in names}
-    defaults = _plugin_defaults(loaded, [name for name, entry in providers.items() if not entry["default_model"]])
+    defaults = _plugin_defaults(loaded, host, [name for name, entry in providers.items() if not entry["default_model"]])
     for name, model in defaults.items():
         providers[name]["default_model"] = model
     if as_json:
@@ -59,14 +61,14 @@ def _entry(config: Config, name: str) -> dict[str, Any]:
     return {"default_model": default or (models[0] if models else ""), "models": models}
 
 
-def _plugin_defaults(loaded: Any, names: list[str]) -> dict[str, str]:
+def _plugin_defaults(loaded: LoadedConfig, host: PluginHost, names: list[str]) -> dict[str, str]:
     """Default models that only the plugin knows; a plugin that cannot be used is a warning."""
     if not names:
         return {}
     from openheim.errors import OpenheimError
     from openheim.runtime import Runtime
 
-    runtime = Runtime(loaded, make_host(loaded))
+    runtime = Runtime(loaded, host)
     found = {}
     for name in names:
         try:

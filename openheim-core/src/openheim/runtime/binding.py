@@ -68,7 +68,9 @@ class BoundProviders:
                     _log.warning("provider %s failed to close: %s: %s", name, type(err).__name__, err)
 
     def _select(self, provider: str | None, model: str | None) -> tuple[str, str]:
-        selection = select_provider(self._loaded.config, provider=provider, model=model)
+        selection = select_provider(
+            self._loaded.config, provider=provider, model=model, installed=lambda: self._host.names("providers")
+        )
         if selection.notice:
             self._report(selection.notice)
         name = selection.settings.name
