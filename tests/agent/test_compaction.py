@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -159,18 +160,53 @@ async def test_the_latest_record_that_fits_counts() -> None:
         [reply_text("I will not", finish="refusal")],
     ],
 )
-async def test_without_a_summary_the_oldest_turns_are_left_out(failures: list[Any]) -> None:
+async def test_without_a_summary_the_oldest_turns_behind_the_first_request_are_left_out(failures: list[Any]) -> None:
     run = Conversation([*failures, "ok"], history=turns(1000, 1000, 1000), context=SUMMARISE)
     outcome = await run.prompt("x" * 984)
     assert outcome.text == "ok"
     assert len(run.requests) == len(failures) + 1
-    assert texts(run.requests[-1])[0].startswith("[4 earlier messages omitted")
+    first, noted, *_rest = run.requests[-1].messages
+    assert first is run.history.messages[0]
+    assert noted.text.startswith("[3 earlier messages omitted to fit the context window]question 2")
     assert not run.history.records
     (notice,) = run.of_type("notice")
     assert notice.severity == "warning"
     assert "could not be summarised" in notice.text
-    assert [event.dropped for event in run.of_type("context_trimmed")] == [4]
+    assert [event.dropped for event in run.of_type("context_trimmed")] == [3]
     assert len(run.of_type("retry")) == (3 if len(failures) == 4 else 0)
+
+
+async def test_a_first_request_that_was_kept_stays_and_a_later_summary_stands_behind_it() -> None:
+    failing = reply_text("")
+    script = [failing, "ok", "ok", "a summary at last", "ok"]
+    run = Conversation(script, history=turns(1000, 1000, 1000), context=SUMMARISE)
+    await run.prompt("x" * 984)
+    resumed = Conversation(
+        provider=run.provider,
+        history=run.history,
+        context=SUMMARISE,
+        state=json.loads(json.dumps(run.fitter.to_dict())),
+    )
+    await resumed.prompt("y")
+    before, after = run.requests[1].messages, run.requests[2].messages
+    assert [(message.id, message.content) for message in after[: len(before)]] == [
+        (message.id, message.content) for message in before
+    ]
+    await resumed.prompt("z" * 2000)
+    material, sent = run.requests[3].messages[0], run.requests[4].messages
+    # What had been left out is in it as well.
+    assert "answer 0" in material.text
+    assert material.text.count("question 0") == 1
+    assert sent[0].text.startswith("question 0") and "a summary at last" in sent[0].text
+
+
+async def test_a_first_request_kept_in_vain_goes_too() -> None:
+    history = MemoryHistory()
+    history.store("user", (TextBlock("f" * 3000),))
+    history.store("assistant", (TextBlock("a" * 1000),))
+    run = Conversation([reply_text(""), "ok"], history=history, context=SUMMARISE)
+    await run.prompt("x" * 1000)
+    assert texts(run.requests[1]) == ["[2 earlier messages omitted to fit the context window]" + "x" * 1000]
 
 
 async def test_what_a_summary_cost_counts_even_if_it_is_none() -> None:

@@ -61,6 +61,8 @@ class Checking:
     short: int = 3072
     #: Bytes beyond which the service refuses.
     limit: int | None = None
+    #: Whether it writes the summaries that it is asked for.
+    summarises: bool = True
     wire: str = "checking"
     default_model: str = "checking"
     sent: list[list[Message]] = field(default_factory=list)
@@ -76,7 +78,7 @@ class Checking:
 
     async def generate(self, request: ModelRequest, emit: Any) -> ModelReply:
         if not request.tools:
-            return ModelReply((TextBlock("s" * 300),), "end_turn", Usage(1, 1))
+            return ModelReply((TextBlock("s" * 300 if self.summarises else ""),), "end_turn", Usage(1, 1))
         try:
             self.check(request.messages)
         except AssertionError as err:
@@ -165,18 +167,22 @@ DEFINITION = len(
 )
 
 
+#: Strategies, and whether there are summaries.
+STRATEGIES = st.sampled_from([("trim", True), ("summarise", True), ("summarise", False)])
+
+
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(CONVERSATIONS, st.integers(600, 5000), st.sampled_from(["trim", "summarise"]))
-def test_requests_within_a_known_window(conversation: list[Turn], window: int, strategy: str) -> None:
-    context = {"window": window, "reserve_tokens": 0, "strategy": strategy}
+@given(CONVERSATIONS, st.integers(600, 5000), STRATEGIES)
+def test_requests_within_a_known_window(conversation: list[Turn], window: int, strategy: tuple[str, bool]) -> None:
+    context = {"window": window, "reserve_tokens": 0, "strategy": strategy[0]}
     # Nine tenths of the window at 4 bytes a token, without the tool's definition.
     room = int(window * 0.9 * 4) - DEFINITION
-    provider = Checking(conversation, MemoryHistory(), planned=lambda: room, short=600)
+    provider = Checking(conversation, MemoryHistory(), planned=lambda: room, short=600, summarises=strategy[1])
     anyio.run(lambda: play(conversation, provider, context=context))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(CONVERSATIONS, st.integers(500, 20_000), st.sampled_from(["trim", "summarise"]))
-def test_requests_to_a_service_that_refuses(conversation: list[Turn], limit: int, strategy: str) -> None:
-    provider = Checking(conversation, MemoryHistory(), limit=limit)
-    anyio.run(lambda: play(conversation, provider, context={"strategy": strategy}))
+@given(CONVERSATIONS, st.integers(500, 20_000), STRATEGIES)
+def test_requests_to_a_service_that_refuses(conversation: list[Turn], limit: int, strategy: tuple[str, bool]) -> None:
+    provider = Checking(conversation, MemoryHistory(), limit=limit, summarises=strategy[1])
+    anyio.run(lambda: play(conversation, provider, context={"strategy": strategy[0]}))

@@ -173,10 +173,10 @@ async def test_results_whose_call_was_damaged_are_left_out_of_requests() -> None
         run.runtime.close_session(run.session)
         path = run.runtime.store.log_path(session_id)
         lines = path.read_bytes().splitlines(keepends=True)
-        assert b"tool_use" in lines[1]
-        path.write_bytes(b"".join([lines[0], lines[1].replace(b'{"role"', b'{"rXle', 1), *lines[2:]]))
+        assert b"tool_use" in lines[2]
+        path.write_bytes(b"".join([*lines[:2], lines[2].replace(b'{"role"', b'{"rXle', 1), *lines[3:]]))
         again = run.runtime.load_session(session_id, provider=provider)
-        assert again.warnings == ("line 2 of the history cannot be read and is skipped",)
+        assert again.warnings == ("line 3 of the history cannot be read and is skipped",)
         assert (await again.run("on")).text == "on"
     sent = provider.requests[-1].messages
     assert [(message.role, message.text) for message in sent] == [("user", "go"), ("assistant", "fine"), ("user", "on")]
@@ -211,4 +211,4 @@ async def test_a_call_without_an_answer_gets_one_in_the_request_only(tmp_path: P
     assert sent[2].content[0].is_error
     assert after.startswith(before)
     roles = [json.loads(line).get("role") for line in after.splitlines()]
-    assert roles == ["user", "assistant", None, "user", "assistant", None]
+    assert roles == [None, "user", "assistant", None, "user", "assistant", None]

@@ -364,6 +364,23 @@ def test_a_history_that_is_removed_in_the_middle_of_a_turn_is_told(openheim: Com
     assert "it was removed while it was in use" in ended.error
 
 
+def test_metadata_that_cannot_be_replaced_is_told_once(openheim: Command) -> None:
+    put_folder = (
+        "import pathlib\n"
+        "import openheim.runtime.saving as module\n"
+        "def prepare(self, real=module.SessionSaver.prepare_flush):\n"
+        "    path = self._store.meta_path(self._meta.id)\n"
+        "    path.is_dir() or (path.unlink(), path.mkdir())\n"
+        "    return real(self)\n"
+        "module.SessionSaver.prepare_flush = prepare"
+    )
+    ended = finish(drive(openheim, put_folder, "--provider", "demo", "hello"))
+    assert ended.code == 1
+    assert ended.out
+    assert ended.error.count("may not be saved") == 1
+    assert "Is a directory" in ended.error
+
+
 # --- what review found ---
 
 DRIVER = """
@@ -570,3 +587,14 @@ def test_what_cannot_be_read_of_a_stream_is_told_once_and_not_shown(openheim: Co
     assert (ended.code, ended.out) == (0, "fine\n"), ended.err
     assert key not in ended.err
     assert ended.err.count("skipped") == 1
+
+
+def test_an_error_that_cannot_say_what_it_is_is_reported_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    from openheim.cli.failures import report_failure
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert report_failure(Mute()) == 1
+    assert capsys.readouterr().err.startswith("error: Mute (this is a fault")

@@ -28,13 +28,15 @@ def test_a_session_goes_on_by_its_id_or_as_the_newest_of_its_directory(openheim:
 
 
 def test_what_cannot_be_gone_on_with(openheim: Command) -> None:
+    nothing = openheim("run", "--session", "550e8400", "--output", "json", "hi")
+    assert (nothing.code, nothing.json["status"]) == (2, "failed")
     for arguments, complaint in (
         (["--continue"], "there is no session"),
         (["--session", "550e8400"], "550e8400"),
         (["--session", "550e8400", "--continue"], "exclude each other"),
     ):
         ended = openheim("run", "--provider", "demo", *arguments, "hi")
-        assert ended.code in (1, 2), ended
+        assert ended.code == 2, ended
         assert complaint in ended.error
     openheim("run", "--provider", "demo", "hello")
     ended = openheim("run", "--continue", "--skills", "x", "hi")
@@ -104,6 +106,7 @@ def test_a_policy_holds_over_options(openheim: Command, tmp_path: Path) -> None:
             env={"OPENHEIM_POLICY_FILE": str(policy)},
         )
     assert ended.lines[0]["mode"] == "plan"
+    assert "warning: permissions.mode is 'plan' by the managed policy" in ended.err
 
 
 def test_a_session_in_use_elsewhere_exits_with_75(openheim: Command) -> None:

@@ -128,7 +128,7 @@ def test_messages_are_on_disk_when_their_line_is_printed(openheim: Command) -> N
         line = json.loads(process.stdout.readline())
         assert line["type"] == "message"
         stored = (openheim.home / "history" / f"{session}.jsonl").read_text().splitlines()
-        assert json.loads(stored[0]) == line["message"]
+        assert json.loads(stored[-1]) == line["message"]
         server.wait_requests(1)
         server.release()
         process.communicate(timeout=40)

@@ -74,7 +74,17 @@ def test_list_as_json_has_the_published_fields(openheim: Command, two: HistorySt
     assert [row["id"] for row in rows] == [ID, OTHER_ID]
     assert rows[0] == two.load(ID).meta.to_dict()
     assert set(rows[0]) == {"id", "created_at", "updated_at", "title", "model", "provider", "skills", "cwd"}
-    assert openheim("sessions", "list", "--json", "--full").json[0]["format"] == 1
+    full = openheim("sessions", "list", "--json", "--full").json[0]
+    assert full["format"] == 1
+    assert full["totals"] == {
+        "messages": 2,
+        "turns": 1,
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "cache_creation_tokens": 0,
+        "cache_read_tokens": 0,
+        "cost": None,
+    }
     assert [row["id"] for row in openheim("sessions", "list", "--json", "--cwd", "/elsewhere").json] == [OTHER_ID]
     assert len(openheim("sessions", "list", "--json", "--limit", "0").json) == 2
 
@@ -95,6 +105,7 @@ def test_show_as_json_is_the_published_conversation(openheim: Command, store: Hi
     assert set(shown["messages"][2]["content"][0]) == {"type", "tool_call_id", "tool_name", "content"}
     full = openheim("sessions", "show", ID, "--json", "--full").json
     assert full["records"] == [turn_end()]
+    assert full["totals"]["turns"] == 1
     assert full["messages"][2]["content"][0]["images"]
     assert full["meta"]["mode"] == "default"
 

@@ -104,6 +104,8 @@ def check(openheim: Command, ended: Ended, fault: Fault, *, asked: int) -> None:
     assert result["type"] == "result"
     if result["status"] == "failed":
         assert (ended.code, result["error"]["kind"]) == (1, "storage")
+        # It has been said.
+        assert "the session may not be saved" not in ended.err
         # What failed once was done again, but for the prompt, which is not sent before it is saved.
         assert asked == 0 or fault.how in ("on", "short")
         if asked == 0:

@@ -15,6 +15,7 @@ from openheim import Client, SyncClient, TextDelta, tool
 from openheim.config.paths import trust_file
 from openheim.config.trust import TrustStore
 from openheim.errors import ConfigError
+from openheim.messages import Usage
 from openheim.testing import Pause, ScriptedProvider, reply_text, reply_tool_calls
 from tests.support.openai_server import OpenAIServer
 from tests.support.openai_wire import text
@@ -144,6 +145,75 @@ def test_stored_sessions_of_a_script(tmp_path: Path) -> None:
         assert [row.meta.title for row in client.list_sessions().rows] == ["copy"]
         client.delete(copy)
         assert client.list_sessions().rows == []
+
+
+def test_the_client_for_scripts_can_do_all_that_the_other_can(tmp_path: Path) -> None:
+    def methods(kind: type) -> set[str]:
+        return {name for name, member in vars(kind).items() if callable(member) and not name.startswith("_")}
+
+    assert methods(Client) == methods(SyncClient)
+    with SyncClient(provider=ScriptedProvider(["one", "two"]), data_dir=tmp_path / "data") as client:
+        session = client.new_session(cwd=tmp_path)
+        session.run("a question")
+        assert "a question" in client.export_markdown(session.id)
+        assert "a question" not in client.export_markdown(session.id, secrets=["a question"])
+        copy = client.import_session(client.export_json(session.id))
+        assert copy != session.id
+        assert client.totals(copy).messages == 2
+        assert len(client.prune(keep=1, dry_run=True).removed) == 1
+        assert len(client.prune(keep=0).removed) == 2
+        assert client.list_sessions(archived=None).rows == []
+    assert not list((tmp_path / "data" / "history").glob("*.json*"))
+
+
+async def test_a_session_that_is_deleted_is_gone_though_its_flush_waits(tmp_path: Path) -> None:
+    async with Client(provider=ScriptedProvider(["ok"] * 4), data_dir=tmp_path / "data") as client:
+        for remove in (client.delete, lambda _id: client.prune(keep=0)):
+            session = client.new_session(cwd=tmp_path)
+            await session.run("go")
+            await session.run("on")
+            await remove(session.id)
+    assert not list((tmp_path / "data" / "history").glob("*.json*"))
+
+
+async def test_what_a_summary_cost_is_part_of_the_totals(tmp_path: Path) -> None:
+    used = Usage(1000, 100)
+    replies = [*(reply_text(word, usage=used) for word in ("one", "two")), reply_text("sum", usage=Usage(5000, 500))]
+    async with Client(provider=ScriptedProvider(replies), data_dir=tmp_path / "data") as client:
+        session = client.new_session(cwd=tmp_path)
+        await session.run("first")
+        await session.run("second")
+        assert await session.compact()
+        totals = await client.totals(session.id)
+        assert totals.tokens == Usage(7000, 700)
+        (row,) = (await client.list_sessions()).rows
+        assert row.totals == totals
+        assert totals.to_dict(1.5) == {"messages": 4, "turns": 2, **Usage(7000, 700).to_dict(), "cost": 1.5}
+        # Also where the index cannot be used.
+        index = tmp_path / "data" / "index.db"
+        index.unlink()
+        index.mkdir()
+        assert await client.totals(session.id) == totals
+
+
+async def test_a_project_counts_if_the_program_trusts_it(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / ".openheim").mkdir(parents=True)
+    (project / ".openheim" / "config.toml").write_text('[permissions]\nmode = "plan"\n')
+    said: list[str] = []
+    provider = ScriptedProvider([])
+    for trust, mode in ((True, "plan"), (False, "default"), (None, "default")):
+        client = Client(provider=provider, cwd=project, trust=trust, report=said.append)
+        session = client.new_session()
+        assert (session.meta.mode, session.files.cwd) == (mode, project)
+    assert any("not trusted" in line for line in said)
+
+
+async def test_resuming_a_live_session_does_not_ask_for_the_defaults_of_the_client(tmp_path: Path) -> None:
+    async with Client(provider=ScriptedProvider(["ok"]), gate="deny", data_dir=tmp_path / "data") as client:
+        session = client.new_session(cwd=tmp_path, gate="ask", provider="demo")
+        await session.run("hello")
+        assert client.resume(session.id) is session
 
 
 def test_leaving_the_loop_of_a_script_cancels_the_turn(tmp_path: Path) -> None:

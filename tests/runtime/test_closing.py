@@ -11,7 +11,6 @@ import anyio.to_thread
 import pytest
 
 from openheim import tool
-from openheim.store import SessionLog
 from openheim.testing import Pause, ScriptedProvider, reply_text, reply_tool_calls
 from tests.runtime.test_live import make_runtime
 
@@ -59,30 +58,56 @@ async def test_a_turn_whose_task_is_cancelled_ends_for_its_watchers_too(tmp_path
         assert [record["stop_reason"] for record in records if record["record"] == "turn_end"] == ["cancelled"]
 
 
-async def test_files_that_cannot_be_flushed_are_reported_once_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reports: list[str] = []
-    real = SessionLog.prepare_sync
-    failures = [OSError(24, "Too many open files")] * 2
-
-    def sometimes(self: SessionLog) -> Any:
-        if failures:
-            raise failures.pop()
-        synced.set()
-        return real(self)
-
-    synced = anyio.Event()
-    monkeypatch.setattr(SessionLog, "prepare_sync", sometimes)
-    async with make_runtime(report=reports.append) as runtime:
-        session = runtime.new_session(provider=ScriptedProvider(["one", "two"]), cwd=tmp_path)
-        await session.run("go")
+async def test_a_session_that_is_closed_keeps_its_lease_until_its_turn_has_ended(tmp_path: Path) -> None:
+    pause = Pause()
+    events: list[Any] = []
+    async with make_runtime() as runtime, anyio.create_task_group() as group:
+        session = runtime.new_session(provider=ScriptedProvider([reply_text("a", pause, "b")]), cwd=tmp_path)
+        session.stream.attach(events.append)
+        group.start_soon(session.run, "go")
         with anyio.fail_after(10):
-            await synced.wait()
-        assert (await session.run("on")).text == "two"
-    assert [line for line in reports if "may not be saved" in line] == [
-        "a session may not be saved: [Errno 24] Too many open files"
-    ]
+            await pause.reached()
+            runtime.close_session(session)
+            lock = runtime.store.lock_path(session.id)
+            assert (session.running, lock.exists()) == (True, True)
+            await session.wait_until_idle()
+        assert (session.running, lock.exists()) == (False, False)
+        assert (events[-1].type, events[-1].stop_reason) == ("turn_finished", "cancelled")
+        assert not session.stream.is_watched
+        # It ended before the next one begins.
+        again = runtime.load_session(session.id, provider=ScriptedProvider(["two"]))
+        assert (await again.run("on")).text == "two"
+    assert [message.text for message in runtime.store.load(session.id).messages] == ["go", "a", "on", "two"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt])
+async def test_an_interrupt_is_told_as_a_cancellation(tmp_path: Path, error: type[BaseException]) -> None:
+    events: list[Any] = []
+
+    class Interrupting(ScriptedProvider):
+        async def generate(self, request: Any, emit: Any) -> Any:
+            raise error
+
+    async with make_runtime() as runtime:
+        session = runtime.new_session(provider=Interrupting([]), cwd=tmp_path)
+        session.stream.attach(events.append)
+        with pytest.raises(error):
+            await session.run("go")
+        assert (events[-1].type, events[-1].stop_reason, events[-1].error) == ("turn_finished", "cancelled", None)
+
+
+async def test_a_provider_that_ends_the_program_when_it_is_closed_does_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with make_runtime() as runtime:
+        session = runtime.new_session(provider="demo", cwd=tmp_path)
+
+        async def aclose() -> None:
+            raise SystemExit(3)
+
+        session.binding.provider.aclose = aclose  # type: ignore[attr-defined]  # what a provider may have
+        await session.run("hello")
+    assert "provider demo, being closed, tried to end the program" in caplog.text
 
 
 async def test_tools_are_told_of_their_own_sessions_boundary(tmp_path: Path) -> None:

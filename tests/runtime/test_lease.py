@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -103,6 +104,109 @@ async def test_a_session_that_was_deleted_meanwhile_says_so(tmp_path: Path) -> N
         with pytest.raises(SessionNotFoundError):
             await session.run("gone?")
         assert not session.running
+
+
+async def test_a_lease_that_cannot_be_renewed_ends_no_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openheim.runtime.runtime.LEASE_REFRESH_SECS", 0.01)
+    pause = Pause()
+    told = anyio.Event()
+    texts: list[str] = []
+
+    def watch(event: Any) -> None:
+        if event.type == "notice" and event.severity == "error":
+            texts.append(event.text)
+            told.set()
+
+    async with make_runtime() as runtime, anyio.create_task_group() as group:
+        session = runtime.new_session(provider=ScriptedProvider([reply_text("a", pause, "b")]), cwd=tmp_path)
+        session.stream.attach(watch)
+        group.start_soon(session.run, "go")
+        with anyio.fail_after(10):
+            await pause.reached()
+            guard = runtime.store.folder / ".guard"
+            guard.unlink()
+            guard.mkdir()
+            await told.wait()
+            guard.rmdir()
+            # The next time it works again.
+            stamp = runtime.store.lock_path(session.id).stat().st_mtime_ns
+            while runtime.store.lock_path(session.id).stat().st_mtime_ns == stamp:
+                await anyio.lowlevel.checkpoint()
+            pause.release()
+            await session.wait_until_idle()
+        assert session.messages[-1].text == "ab"
+        assert owner_of(runtime.store.lock_path(session.id)) is None
+    assert "could not be renewed" in texts[0]
+
+
+async def test_mode_model_and_summary_from_elsewhere_hold_for_the_very_next_turn(tmp_path: Path) -> None:
+    settings = {"providers": {"a": {"kind": "demo"}, "b": {"kind": "demo"}}}
+    async with make_runtime(settings=settings) as here, make_runtime(settings=settings) as there:
+        session = here.new_session(provider="a", cwd=tmp_path)
+        await session.run("hello")
+        await session.run("hello again")
+        other = there.load_session(session.id, provider=ScriptedProvider(["a summary of it"]))
+        assert await other.compact()
+        other.set_model("b")
+        other.set_mode("plan")
+        asked = []
+        real = session._runtime.bind("b", None).provider
+        monkey = real.generate
+
+        async def generate(request: Any, emit: Any) -> Any:
+            asked.append(request)
+            return await monkey(request, emit)
+
+        real.generate = generate  # type: ignore[method-assign]  # to see the request
+        await session.run("on")
+        assert session.messages[-1].provider == "b"
+        assert {tool.name for tool in asked[0].tools} <= {tool.name for tool in session._toolbox.read_only_specs}
+        assert "a summary of it" in "".join(message.text for message in asked[0].messages)
+        assert (session.meta.provider, session.meta.mode) == ("b", "plan")
+
+
+async def test_a_model_from_elsewhere_that_is_unknown_here_is_told_and_passed_over(tmp_path: Path) -> None:
+    settings = {"providers": {"b": {"kind": "demo"}}}
+    async with make_runtime() as here, make_runtime(settings=settings) as there:
+        session = here.new_session(provider="demo", cwd=tmp_path)
+        await session.run("hello")
+        there.load_session(session.id).set_model("b")
+        texts: list[str] = []
+        session.stream.attach(lambda event: texts.append(event.text) if event.type == "notice" else None)
+        assert (await session.run("on")).error is None
+        assert session.messages[-1].provider == "demo"
+        assert "cannot be used here" in texts[0]
+
+
+async def test_a_compaction_can_be_cancelled(tmp_path: Path) -> None:
+    pause = Pause()
+    async with make_runtime() as runtime:
+        provider = ScriptedProvider(["one", "two", reply_text("a sum", pause, "mary"), "three"])
+        session = runtime.new_session(provider=provider, cwd=tmp_path)
+        await session.run("first")
+        await session.run("second")
+        done: list[bool] = []
+
+        async def compact() -> None:
+            done.append(await session.compact())
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(compact)
+            with anyio.fail_after(10):
+                await pause.reached()
+                assert session.running
+                session.cancel()
+                await session.wait_until_idle()
+        assert (done, provider.cancelled) == ([False], 1)
+        await session.run("third")
+        assert [message.text for message in provider.requests[-1].messages] == [
+            "first",
+            "one",
+            "second",
+            "two",
+            "third",
+        ]
+        assert not [record for record in runtime.store.load(session.id).records if record["record"] == "compaction"]
 
 
 async def test_the_window_of_the_settings_is_kept_to(tmp_path: Path) -> None:

@@ -173,7 +173,16 @@ async def test_the_stored_form() -> None:
         path = run.runtime.store.log_path(run.session.id)
         meta_path = run.runtime.store.meta_path(run.session.id)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    user, first, result, second, end = lines
+    start, user, first, result, second, end = lines
+    assert start.pop("at")
+    assert start == {
+        "record": "session",
+        "mode": "default",
+        "provider": "(given)",
+        "model": "scripted",
+        "cwd": str(Path.cwd()),
+        "skills": [],
+    }
     assert user["content"] == [
         {"type": "text", "text": "do"},
         {"type": "image", "data": "aGk=", "mime_type": "image/png"},
@@ -191,8 +200,8 @@ async def test_the_stored_form() -> None:
             "content": "did x",
         }
     ]
-    assert [(line["turn"], line["step"]) for line in lines[:4]] == [(1, 1), (1, 2), (1, 3), (1, 4)]
-    assert len({line["id"] for line in lines[:4]}) == 4
+    assert [(line["turn"], line["step"]) for line in lines[1:5]] == [(1, 1), (1, 2), (1, 3), (1, 4)]
+    assert len({line["id"] for line in lines[1:5]}) == 4
     assert (end["record"], end["turn"], end["stop_reason"]) == ("turn_end", 1, "end_turn")
     meta = json.loads(meta_path.read_text())["meta"]
     assert meta["format"] == 1

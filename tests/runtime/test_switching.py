@@ -100,7 +100,7 @@ async def test_mode_model_and_decisions_come_back(tmp_path: Path) -> None:
             await last.run("go on")
         assert not [event for event in asked if event.type == "permission_asked"]
     records = [line["record"] for line in map(json.loads, log.read_text().splitlines()) if "record" in line]
-    assert records == ["approval", "turn_end", "mode", "model", "turn_end"]
+    assert records == ["session", "approval", "turn_end", "mode", "model", "session", "turn_end"]
 
 
 async def test_a_switch_before_the_first_prompt_leaves_nothing_on_disk(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def test_a_fork_ends_at_the_last_completed_turn(store: HistoryStore) -> None:
         assistant("first", usage=Usage(7)),
         turn_end(1),
         {"record": "mode", "mode": "plan"},
+        {"record": "approval", "key": "shell", "decision": "allow"},
         {"record": "archived"},
         user("two", 2),
         call("c2", 2),
@@ -93,13 +94,33 @@ def test_a_fork_ends_at_the_last_completed_turn(store: HistoryStore) -> None:
     assert meta.id == copy.id != ID
     assert meta.forked_from == {"session_id": ID, "message_id": "a-first"}
     assert (meta.title, meta.cwd, meta.skills, meta.mode) == ("a title", "/somewhere", ["s"], "plan")
-    assert (meta.context_usage, meta.archived, meta.extra) == (Usage(7), False, {"decisions": {"shell": "allow"}})
+    assert (meta.context_usage, meta.archived, meta.extra) == (Usage(7), False, {})
     assert meta.created_at == meta.updated_at > "2026-01-01"
     assert [row.meta.id for row in list_sessions(store).rows] == [copy.id]
     # The copy goes on by itself.
     store.log(copy.id).append(user("three", 2))
     assert texts(store, copy.id)[-1] == "three"
     assert store.log_path(ID).read_bytes() == source
+
+
+@pytest.mark.parametrize("stop_reason", ["cancelled", None])
+def test_a_turn_that_was_cancelled_or_failed_is_not_completed(store: HistoryStore, stop_reason: str | None) -> None:
+    def ends(turn: int, reason: str | None) -> dict[str, object]:
+        return {"record": "turn_end", "turn": turn, "stop_reason": reason}
+
+    lines = [user("one"), assistant("half of it"), ends(1, stop_reason)]
+    write_session(store, ID, *lines)
+    with pytest.raises(UsageError, match="no completed turn"):
+        fork_session(store, ID)
+    log = store.log(ID)
+    for line in (user("two", 2), assistant("an answer", 2), user("three", 3), assistant("half", 3)):
+        log.append(line)
+        if line.id == "a-an answer":
+            log.append_record(ends(2, "end_turn"))
+    log.append_record(ends(3, stop_reason))
+    log.close()
+    # What came before it is part of the conversation.
+    assert texts(store, fork_session(store, ID).id) == ["one", "half of it", "two", "an answer"]
 
 
 def test_a_fork_can_have_a_title_of_its_own(store: HistoryStore) -> None:
@@ -225,8 +246,13 @@ def test_a_session_can_be_marked_while_another_process_runs_a_turn(store: Histor
     with workers("contend", store.folder, 1) as (other,):
         tell(other, "try")
         assert heard(other).startswith("held")
+        assert [row.meta.title for row in list_sessions(store).rows] == ["a title"]
         assert rename_session(store, ID, "new").title == "new"
-        assert archive_session(store, ID).archived
+        assert [row.meta.title for row in list_sessions(store).rows] == ["new"]
+        archived = archive_session(store, ID)
+        assert (archived.archived, archived.title) == (True, "new")
+        assert list_sessions(store).rows == []
+        assert [row.meta.title for row in list_sessions(store, archived=True).rows] == ["new"]
         # The metadata belongs to whoever runs the turn.
         assert store.meta_path(ID).read_bytes() == meta
         assert store.lock_path(ID).exists()
@@ -235,6 +261,17 @@ def test_a_session_can_be_marked_while_another_process_runs_a_turn(store: Histor
     loaded = store.load(ID)
     assert (loaded.meta.title, loaded.meta.archived) == ("new", True)
     assert [row.meta.title for row in list_sessions(store, archived=True).rows] == ["new"]
+
+
+def test_a_session_that_was_deleted_meanwhile_is_not_made_anew_by_a_mark(store: HistoryStore) -> None:
+    write_session(store, ID, user("one"))
+    log = store.log(ID)
+    delete_session(store, ID)
+    with pytest.raises(SessionNotFoundError):
+        log.append_beside({"record": "archived"})
+    with pytest.raises(SessionNotFoundError):
+        rename_session(store, ID, "new")
+    assert not store.exists(ID)
 
 
 # --- removal ---

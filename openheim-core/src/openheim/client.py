@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from openheim.messages import Block
     from openheim.providers import Provider, ToolSpec
     from openheim.runtime import Session
+    from openheim.store.digest import Totals
     from openheim.store.operations.removal import Pruned
     from openheim.store.rows import SearchHit, SessionPage
     from openheim.tools import Tool
@@ -62,6 +63,8 @@ class Client:
         tools: further tools, typed functions made with :func:`openheim.tool` or objects.
         gate: the name of a gate, or a gate object.
         settings: any other settings, nested as in the config file.
+        cwd: the directory of new sessions, whose project may have settings too; by default the current one.
+        trust: whether to trust that project, this once; None for what is stored.
         safe_mode: use first-party plugins only.
         report: told what a person should know, one line at a time; by default a warning is logged.
 
@@ -89,6 +92,8 @@ class Client:
         tools: Iterable[Tool] = (),
         gate: str | Gate | None = None,
         settings: Mapping[str, Any] | None = None,
+        cwd: Path | str | None = None,
+        trust: bool | None = None,
         safe_mode: bool = False,
         report: Callable[[str], None] | None = None,
     ) -> None:
@@ -117,7 +122,10 @@ class Client:
         self.model = model
         self.gate = gate
         self.skills = texts("skills", skills)
-        self.runtime = Runtime.from_config(config, settings=chosen, safe_mode=safe_mode, tools=tools, report=report)
+        self.cwd = cwd
+        self.runtime = Runtime.from_config(
+            config, settings=chosen, cwd=cwd, trust=trust, safe_mode=safe_mode, tools=tools, report=report
+        )
 
     async def __aenter__(self) -> Self:
         await self.runtime.__aenter__()
@@ -130,17 +138,21 @@ class Client:
 
     def new_session(self, **options: Any) -> Session:
         """Starts a session; options as of :meth:`openheim.Runtime.new_session`, with the client's own as defaults."""
-        defaults = {"provider": self.provider, "model": self.model, "gate": self.gate, "skills": self.skills}
+        defaults: dict[str, Any] = {"provider": self.provider, "model": self.model, "gate": self.gate}
+        defaults |= {"skills": self.skills, "cwd": self.cwd}
         return self.runtime.new_session(**(_given(defaults) | options))
 
     def resume(self, session_id: str, **options: Any) -> Session:
         """Goes on with a stored session; options as of :meth:`openheim.Runtime.load_session`.
 
-        The session keeps its own provider and model, unless the client was given a provider object.
+        The session keeps its own provider and model, unless the client was given a provider object. One that is live
+        in this client is returned as it is, but for what is asked for here.
         """
-        defaults: dict[str, Any] = {"gate": self.gate}
-        if not isinstance(self.provider, str):
-            defaults |= {"provider": self.provider, "model": self.model}
+        defaults: dict[str, Any] = {}
+        if self.runtime.live.get(session_id) is None:
+            defaults["gate"] = self.gate
+            if not isinstance(self.provider, str):
+                defaults |= {"provider": self.provider, "model": self.model}
         return self.runtime.load_session(session_id, **(_given(defaults) | options))
 
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -169,6 +181,12 @@ class Client:
 
         return await self._blocking(search_sessions, words, limit=limit)
 
+    async def totals(self, session_id: str) -> Totals:
+        """Messages, turns and tokens of a stored session, by provider and model; summaries count as well."""
+        from openheim.store.operations.listing import session_totals
+
+        return await self._blocking(session_totals, session_id)
+
     async def fork(self, session_id: str, *, title: str | None = None) -> str:
         """Copies a session up to its last completed turn, and returns the id of the copy."""
         from openheim.store.operations.fork import fork_session
@@ -189,6 +207,9 @@ class Client:
         from openheim.store.operations.marks import archive_session
 
         await self._blocking(archive_session, session_id)
+        live = self.runtime.live.get(session_id)
+        if live is not None:
+            live.meta.archived = True
 
     async def delete(self, session_id: str) -> None:
         """Deletes a session and its files.
@@ -326,6 +347,10 @@ class SyncClient:
         """See :meth:`Client.search`."""
         return self.portal.call(partial(self._client.search, words, limit=limit))
 
+    def totals(self, session_id: str) -> Totals:
+        """See :meth:`Client.totals`."""
+        return self.portal.call(self._client.totals, session_id)
+
     def fork(self, session_id: str, *, title: str | None = None) -> str:
         """See :meth:`Client.fork`."""
         return self.portal.call(partial(self._client.fork, session_id, title=title))
@@ -341,6 +366,23 @@ class SyncClient:
     def delete(self, session_id: str) -> None:
         """See :meth:`Client.delete`."""
         self.portal.call(self._client.delete, session_id)
+
+    def prune(self, *, older_than_secs: float | None = None, keep: int | None = None, dry_run: bool = False) -> Pruned:
+        """See :meth:`Client.prune`."""
+        call = partial(self._client.prune, older_than_secs=older_than_secs, keep=keep, dry_run=dry_run)
+        return self.portal.call(call)
+
+    def export_markdown(self, session_id: str, *, secrets: Sequence[str] = ()) -> str:
+        """See :meth:`Client.export_markdown`."""
+        return self.portal.call(partial(self._client.export_markdown, session_id, secrets=secrets))
+
+    def export_json(self, session_id: str, *, secrets: Sequence[str] = ()) -> dict[str, Any]:
+        """See :meth:`Client.export_json`."""
+        return self.portal.call(partial(self._client.export_json, session_id, secrets=secrets))
+
+    def import_session(self, document: Any) -> str:
+        """See :meth:`Client.import_session`."""
+        return self.portal.call(partial(self._client.import_session, document))
 
 
 class SyncSession:

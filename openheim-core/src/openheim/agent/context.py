@@ -87,8 +87,10 @@ class ContextFitter:
         self._first = 0
         self._head: Message | None = None
         self._noted: Message | None = None
-        #: What a rejection overrode: the ceiling, the first message and the summary left out.
-        self._before_rejection: tuple[int | None, int, str | None] | None = None
+        #: Whether the head is the first request alone, without a summary.
+        self._keeps_first_request = False
+        #: What a rejection overrode: the ceiling, the first message, the summary left out, the first request kept.
+        self._before_rejection: tuple[int | None, int, str | None, bool] | None = None
         self._announced = 0
 
         # The same measures by message id, which is how they are kept and found again.
@@ -107,6 +109,7 @@ class ContextFitter:
             self.bytes_per_token, self.ceiling_bytes = BYTES_PER_TOKEN, None
             self._first_kept = None
             self._take_back_summary(None)
+            self._drop_first_request()
             self._cut(self._summary_end)
         self._binding = binding
         self._request_tokens = settings.context.request_tokens(settings.max_tokens)
@@ -158,6 +161,7 @@ class ContextFitter:
             "shortened_upto": self._shortened_upto,
             "first_kept": self._first_kept,
             "left_out_summary": self._left_out_summary,
+            "keeps_first_request": self._keeps_first_request or None,
         }
         return {key: value for key, value in state.items() if value is not None}
 
@@ -171,7 +175,12 @@ class ContextFitter:
     def rejected(self) -> Room:
         """Learns that the request was too long, and returns the room for a shorter one."""
         if self._before_rejection is None:
-            self._before_rejection = (self.ceiling_bytes, self._first, self._left_out_summary)
+            self._before_rejection = (
+                self.ceiling_bytes,
+                self._first,
+                self._left_out_summary,
+                self._keeps_first_request,
+            )
         ceiling = int(self.size * CEILING_SHARE)
         self.ceiling_bytes = ceiling if self.ceiling_bytes is None else min(ceiling, self.ceiling_bytes)
         limit = self.limit or ceiling
@@ -187,9 +196,13 @@ class ContextFitter:
     def gave_up(self) -> None:
         """Unlearns what rejections since the last answer seemed to say: heeding it has not helped."""
         if self._before_rejection is not None:
-            self.ceiling_bytes, first, left_out_summary = self._before_rejection
+            self.ceiling_bytes, first, left_out_summary, kept_first_request = self._before_rejection
             self._before_rejection = None
             self._take_back_summary(left_out_summary)
+            if not kept_first_request:
+                self._drop_first_request()
+            elif self._head is None:
+                self._keep_first_request()
             self._cut(max(first, self._summary_end))
 
     # --- measures ---
@@ -199,8 +212,14 @@ class ContextFitter:
         end = self._turns[-PROTECTED_TURNS] if len(self._turns) >= PROTECTED_TURNS else 0
         return self._shorten(end, room.aim)
 
-    def leave_out_turns(self, room: Room) -> bool:
-        """Leaves out whole turns, the oldest first: as many as needed, but never the latest."""
+    def leave_out_turns(self, room: Room, *, keep_first_request: bool = False) -> bool:
+        """Leaves out whole turns, the oldest first: as many as needed, but never the latest.
+
+        Args:
+            keep_first_request: leave the first message of the user where it is, as a summary would.
+        """
+        if keep_first_request and self._head is None and self._first == 0 and len(self._turns) > 1:
+            self._keep_first_request()
         position = self._first
         size = self.size - (_note_size(self.dropped) if self._noted is not None else 0)
         for turn in self._turns[bisect_right(self._turns, position) :]:
@@ -217,10 +236,12 @@ class ContextFitter:
         return self._shorten(len(self._items), room.limit) or changed
 
     def leave_out_summary(self, room: Room) -> bool:
-        """Leaves out the summary, and the first request with it."""
+        """Leaves out the first request, and the summary behind it if there is one."""
         if self._head is None:
             return False
-        self._left_out_summary = self._compactions[-1].upto
+        if not self._keeps_first_request:
+            self._left_out_summary = self._compactions[-1].upto
+        self._keeps_first_request = False
         self._head = None
         self._summary_end = 0
         self._set_first(self._first)
@@ -321,9 +342,24 @@ class ContextFitter:
     def _summarise(self, compaction: Compaction, end: int) -> None:
         first_request = self._items[self._turns[0]]
         content = (*first_request.content, TextBlock(compaction.as_text()))
+        self._keeps_first_request = False
         self._head = replace(first_request, content=content, id=f"{first_request.id}:summary-{compaction.upto}")
         self._summary_end = end
         self._set_first(end)
+
+    def _keep_first_request(self) -> None:
+        """Has requests begin with the first request, whatever is left out behind it."""
+        self._head = self._items[0]
+        self._keeps_first_request = True
+        self._summary_end = 1
+        self._set_first(max(self._first, 1))
+
+    def _drop_first_request(self) -> None:
+        """Undoes :meth:`_keep_first_request`, up to the request, which is the caller's."""
+        if self._keeps_first_request:
+            self._keeps_first_request = False
+            self._head = None
+            self._summary_end = 0
 
     def _take_back_summary(self, left_out: str | None) -> None:
         """Puts the summary in force again that was left out, if it is another than the one up to ``left_out``."""
@@ -352,6 +388,10 @@ class ContextFitter:
         if shortened_upto is not None:
             self._shorten(shortened_upto + 1, -1)
         self._find_summary()
+        if self._keeps_first_request:
+            self._keeps_first_request = False
+            if self._head is None and first_kept is not None and first_kept > 1:
+                self._keep_first_request()
         if first_kept is not None and first_kept > self._summary_end and first_kept in self._turns:
             self._cut(first_kept)
         self._announced = self.dropped
@@ -394,6 +434,7 @@ class ContextFitter:
         self._shortened_upto = text("shortened_upto")
         self._first_kept = text("first_kept")
         self._left_out_summary = text("left_out_summary")
+        self._keeps_first_request = state.get("keeps_first_request") is True
 
 
 def _within_bounds(ratio: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from openheim.agent.compaction import summarise
@@ -106,7 +107,11 @@ class TurnRequests:
         changed = fitter.shorten_old_results(room)
         if fitter.size > room.limit and self._may_summarise:
             changed = await self._summarise(room) or changed
-        for measure in (fitter.leave_out_turns, fitter.shorten_latest_turn, fitter.leave_out_summary):
+        # What a summary would have kept is kept without one as well.
+        leave_out_turns = partial(
+            fitter.leave_out_turns, keep_first_request=self._settings.context.strategy == "summarise"
+        )
+        for measure in (leave_out_turns, fitter.shorten_latest_turn, fitter.leave_out_summary):
             if fitter.size > room.limit:
                 changed = measure(room) or changed
         return changed

@@ -14,6 +14,7 @@ from openheim.errors import (
     SessionBusyError,
     SessionLockedError,
     UsageError,
+    described,
     unwrapped,
 )
 
@@ -51,7 +52,7 @@ def report_failure(err: BaseException) -> int:
     elif isinstance(err, OSError) and err.strerror:
         line = f"error: {err.strerror}" + (f": {err.filename}" if err.filename else "")
     else:
-        line = f"error: {type(err).__name__}: {err} (this is a fault in openheim or a plugin; --debug shows where)"
+        line = f"error: {described(err)} (this is a fault in openheim or a plugin; --debug shows where)"
     print(one_line(line), file=sys.stderr)
     return code
 

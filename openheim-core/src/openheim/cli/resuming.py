@@ -52,11 +52,7 @@ def resume_named(
 
     def load(directory: str | None) -> tuple[Runtime, Session]:
         runtime = make_runtime(flags, cwd=directory, trust=trust)
-        chosen = session_options
-        if chosen.get("mode") is not None:
-            # It stands in the flags too, where a managed policy wins over it.
-            chosen = chosen | {"mode": runtime.loaded.config.permissions.mode}
-        return runtime, runtime.load_session(session_id, cwd=cwd, **chosen)
+        return runtime, runtime.load_session(session_id, cwd=cwd, **session_options)
 
     runtime, session = load(cwd if cwd is not None else stored)
     project = runtime.loaded.project

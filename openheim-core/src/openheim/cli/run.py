@@ -17,7 +17,7 @@ from openheim.cli.printing import print_text
 from openheim.cli.prompt_input import prompt_blocks
 from openheim.cli.run_result import failed_result, run_result
 from openheim.cli.starting import make_runtime
-from openheim.errors import StorageError, UsageError
+from openheim.errors import SessionNotFoundError, StorageError, UsageError
 from openheim.permissions import parse_rule
 from openheim.permissions.modes import known_mode
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from openheim.cli.output import StdoutWriter
     from openheim.cli.run_output import Output
+    from openheim.events import Event
     from openheim.messages import Block
     from openheim.runtime import Runtime, Session
 
@@ -91,21 +92,22 @@ def run(
             raise UsageError("--session and --continue exclude each other", hint="give one of them")
         if skills and (session is not None or go_on):
             raise UsageError("--skills is for new sessions", hint="a session keeps the skills that it was started with")
+        # Mode and limit are settings as well, but who asked for what a policy refuses is told so.
+        options: dict[str, Any] = {"provider": provider, "model": model, "mode": mode, "max_iterations": max_iterations}
         if session is not None:
             from openheim.cli.resuming import resume_named
 
-            runtime, chosen = resume_named(
-                session, settings, cwd=cwd, trust=trust, provider=provider, model=model, mode=mode
-            )
+            try:
+                runtime, chosen = resume_named(session, settings, cwd=cwd, trust=trust, **options)
+            except SessionNotFoundError as err:
+                raise UsageError(err.message, hint=err.hint) from err
         else:
             runtime = make_runtime(settings, cwd=cwd, trust=trust)
-            chosen_mode = runtime.loaded.config.permissions.mode if mode is not None else None
-            options: dict[str, Any] = {"cwd": cwd, "provider": provider, "model": model, "mode": chosen_mode}
             if go_on:
-                chosen = runtime.load_session(_newest_session(runtime, cwd), **options)
+                chosen = runtime.load_session(_newest_session(runtime, cwd), cwd=cwd, **options)
             else:
                 names = [name.strip() for given in skills or () for name in given.split(",") if name.strip()]
-                chosen = runtime.new_session(skills=names, **options)
+                chosen = runtime.new_session(skills=names, cwd=cwd, **options)
         for line in chosen.warnings:
             warn(line)
     except Exception as err:
@@ -135,7 +137,7 @@ def _newest_session(runtime: Runtime, cwd: str | None) -> str:
     """The id of the session of that directory that was used last."""
     from openheim.store.operations.listing import list_sessions
 
-    directory = os.path.realpath(cwd or os.getcwd())
+    directory = str(runtime.directory_for(cwd))
     rows = list_sessions(runtime.store, cwd=directory, limit=1).rows if runtime.store.folder.is_dir() else []
     if not rows:
         raise UsageError(f"there is no session of {directory} to go on with", hint="leave --continue out to start one")
@@ -165,6 +167,9 @@ class _Run:
         self.timeout = timeout
         self.signal: int | None = None
         self.timed_out = False
+        #: Whether the turn itself has said that not all could be saved.
+        self.storage_failed = False
+        self.ended = False
 
     def start(self) -> int:
         import anyio
@@ -194,9 +199,9 @@ class _Run:
                     code = await self._turn(output, writer)
                     await to_thread.run_sync(writer.finish, abandon_on_cancel=True)
             group.cancel_scope.cancel()
-        if self.session.unsaved is not None:
+        err = self.session.unsaved
+        if err is not None and not self.storage_failed:
             # All should be on the disk by now.
-            err = self.session.unsaved
             told = report_failure(StorageError(f"the session may not be saved: {err.message}", hint=err.hint))
             code = code or told
         if not writer.gone:
@@ -208,7 +213,13 @@ class _Run:
     async def _turn(self, output: Output, writer: StdoutWriter) -> int:
         session = self.session
         output.start(session)
-        session.stream.attach(output.show)
+
+        def show(event: Event) -> None:
+            # The result is the last that is said of a turn; what can still not be saved is told at the end.
+            if not self.ended:
+                output.show(event)
+
+        session.stream.attach(show)
         try:
             outcome = await session.run(self.content)
         except Exception as err:
@@ -217,6 +228,8 @@ class _Run:
                 print_traceback(err)
         else:
             result = run_result(session, outcome, signal=self.signal, timed_out=self.timed_out)
+            self.storage_failed = isinstance(outcome.error, StorageError)
+        self.ended = True
         if not writer.gone:
             output.end(result)
         return result.exit_code

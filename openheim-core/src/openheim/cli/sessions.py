@@ -33,7 +33,7 @@ app = lean_app(no_args_is_help=True, help="List, search, copy and remove session
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A session's id, or its beginning.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Full = Annotated[bool, typer.Option("--full", help="With --json: everything that is stored.")]
+Full = Annotated[bool, typer.Option("--full", help="With --json: everything that is stored, and totals.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 #: Characters of an id that listings show: enough to tell thousands of sessions apart.
@@ -67,15 +67,16 @@ def list_command(
 
     if limit < 0:
         raise UsageError("--limit cannot be negative", hint="use 0 for all")
+    loaded = read_settings()
     page = list_sessions(
-        _store(read_settings()),
+        _store(loaded),
         cwd=os.path.realpath(cwd) if cwd is not None else None,
         archived=archived,
         limit=limit or None,
         progress=_progress_bar(),
     )
     if as_json:
-        print_json([row.meta.to_dict(full=full) for row in page.rows])
+        print_json([row.meta.to_dict(full=full) | (_row_totals(row, loaded) if full else {}) for row in page.rows])
         return
     _print_rows(page.rows)
     if page.next_cursor is not None:
@@ -95,10 +96,11 @@ def show_command(session_id: Id, as_json: AsJson = False, full: Full = False) ->
     stored = store.load(_found(store, session_id))
     for line in stored.warnings:
         warn(line)
+    totals = totals_of(map(message_to_stored, stored.messages), stored.records)
     if as_json:
-        print_json(conversation(stored, full=full))
+        shown = conversation(stored, full=full)
+        print_json(shown | {"totals": totals.to_dict(_cost(totals, loaded))} if full else shown)
         return
-    totals = totals_of([message_to_stored(message) for message in stored.messages])
     text = markdown(stored, more_facts=_totals_shown(totals, loaded))
     print_text(text, end="")
 
@@ -338,11 +340,22 @@ def _totals_shown(totals: Totals, loaded: LoadedConfig) -> dict[str, str]:
         "Tokens": f"{tokens.input_tokens:,} in, {tokens.output_tokens:,} out, "
         f"{tokens.cache_read_tokens:,} read from and {tokens.cache_creation_tokens:,} written to caches",
     }
-    providers = loaded.config.providers
-    cost = totals.cost(lambda name, _model: entry.price if (entry := providers.get(name)) is not None else None)
-    if totals.usage and cost is not None:
+    cost = _cost(totals, loaded)
+    if cost is not None:
         shown["Cost"] = f"{cost:.4f}"
     return shown
+
+
+def _cost(totals: Totals, loaded: LoadedConfig) -> float | None:
+    """What a session cost by the prices of the settings; None where one is missing, or nothing was used."""
+    providers = loaded.config.providers
+    cost = totals.cost(lambda name, _model: entry.price if (entry := providers.get(name)) is not None else None)
+    return cost if totals.usage else None
+
+
+def _row_totals(row: SessionRow, loaded: LoadedConfig) -> dict[str, Any]:
+    totals = row.totals
+    return {"totals": totals.to_dict(_cost(totals, loaded)) if totals is not None else None}
 
 
 def _secrets(loaded: LoadedConfig) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from openheim.agent.cancellation import slip_in_words, slipped
 from openheim.config.selection import check_model, select_provider
-from openheim.runtime.session import ModelBinding
+from openheim.runtime.session import GIVEN_PROVIDER, ModelBinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
     from openheim.plugins.host import PluginHost
     from openheim.providers import Provider, ProviderSettings
 
-__all__ = ("GIVEN_PROVIDER", "BoundProviders")
-
-#: What stands for the name of a provider that the program gave as an object.
-GIVEN_PROVIDER = "(given)"
+__all__ = ("BoundProviders",)
 
 #: Selections that are remembered: entries and models by name.
 _KEPT = 256
@@ -64,8 +62,10 @@ class BoundProviders:
             if close is not None:
                 try:
                     await close()
-                except Exception as err:
-                    _log.warning("provider %s failed to close: %s: %s", name, type(err).__name__, err)
+                except BaseException as err:
+                    if not slipped(err):
+                        raise
+                    _log.warning("provider %s, being closed, %s", name, slip_in_words(err))
 
     def _select(self, provider: str | None, model: str | None) -> tuple[str, str]:
         selection = select_provider(

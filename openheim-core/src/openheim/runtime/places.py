@@ -33,12 +33,14 @@ class Place(NamedTuple):
         cwd: without links.
         files: what its tools may reach.
         prompt: makes system texts without skills; sessions have one of their own from it.
+        moved: what to tell whoever asked for a directory that tools may not reach; "" if this is the one.
         denied: what its project forbids, where that is trusted and another one than the settings are from.
     """
 
     cwd: Path
     files: Files
     prompt: PromptBuilder
+    moved: str = ""
     denied: tuple[Rule, ...] = ()
 
 
@@ -51,7 +53,7 @@ class Places:
         self._known: dict[str, tuple[float, Place]] = {}
 
     def at(self, directory: Path) -> Place:
-        """The place of sessions in this directory.
+        """The place of sessions in this directory; in the configured ``work_dir`` if that does not hold it.
 
         Raises:
             ConfigError: it does not exist, or cannot be used.
@@ -74,9 +76,13 @@ class Places:
             raise ConfigError(f"the directory {directory} does not exist", hint="name one that does")
         loaded = self._loaded
         boundary, cwd = loaded.work_dir(directory), directory.resolve()
+        moved = ""
+        if not cwd.is_relative_to(boundary):
+            moved = f"the directory {cwd} is outside of the work directory; the session works in {boundary}"
+            cwd = boundary
         prompt = PromptBuilder(loaded.data_dir, boundary, cwd, trusted=loaded.trusts(cwd), cache=self._texts)
         denied = tuple(map(parse_rule, loaded.denied_elsewhere(cwd)))
-        return Place(cwd, Files(boundary, cwd), prompt, denied=denied)
+        return Place(cwd, Files(boundary, cwd), prompt, moved, denied)
 
 
 def current_directory() -> Path:

@@ -22,7 +22,7 @@ from openheim.agent.turn import ToolEnvironment, filtered_environment
 from openheim.agent.window import ContextSettings
 from openheim.config.models import resolve_mode
 from openheim.config.selection import KEY_VARIABLES
-from openheim.errors import ConfigError, PluginError, SessionBusyError
+from openheim.errors import ConfigError, PluginError, SessionBusyError, UsageError, described
 from openheim.gates import GateSession
 from openheim.http import HttpClient
 from openheim.messages import ToolUseBlock
@@ -31,11 +31,13 @@ from openheim.permissions.modes import known_mode
 from openheim.prompt import merged_skills
 from openheim.retry import RetryPolicy
 from openheim.runtime.background import BackgroundTask
-from openheim.runtime.binding import GIVEN_PROVIDER, BoundProviders
+from openheim.runtime.binding import BoundProviders
 from openheim.runtime.flushing import Flusher
 from openheim.runtime.live import LiveSessions
+from openheim.runtime.options import SessionOptions, governed, governed_mode
 from openheim.runtime.places import Places, current_directory
-from openheim.runtime.session import ModelBinding, Session, SessionOptions
+from openheim.runtime.saving import SessionSaver
+from openheim.runtime.session import GIVEN_PROVIDER, ModelBinding, Session
 from openheim.store import HistoryStore, SessionMeta
 from openheim.tools import ToolsContext
 
@@ -105,15 +107,15 @@ class Runtime:
         self.store = HistoryStore(loaded.data_dir / "history")
         sessions = loaded.config.sessions
         self.live = LiveSessions(capacity=sessions.max_live, idle_secs=sessions.idle_secs)
-        self._report = report or _log.warning
+        self.report = report or _log.warning
         self._given_tools: tuple[Tool, ...] = items("tools", tools)
         self._toolboxes: dict[Path, Toolbox] = {}
         self._http: HttpClient | None = None
-        self._providers = BoundProviders(loaded, host, lambda: self.http, self._report)
+        self._providers = BoundProviders(loaded, host, lambda: self.http, self.report)
         self._gate_settings: dict[str, Any] = {}
         self._places = Places(loaded)
         self._observers: list[tuple[str, Callable[..., object]]] | None = None
-        self._flusher = Flusher(self._report)
+        self._flusher = Flusher()
         self._closed = anyio.Event()
         self._exit = AsyncExitStack()
         self._group: TaskGroup | None = None
@@ -183,8 +185,11 @@ class Runtime:
     ) -> Session:
         """Starts a session. Nothing is on disk before its first prompt.
 
+        A managed policy wins over the arguments; :attr:`Session.warnings` says where.
+
         Args:
-            cwd: its directory; also the boundary of its tools, unless the settings name a ``work_dir``.
+            cwd: its directory; also the boundary of its tools, unless the settings name a ``work_dir``. One outside
+                of that is replaced by it, with a warning.
             provider: the name of an entry, or a provider object.
             model: one of the provider's models; its default if None.
             mode: see ``docs/reference/permissions.md``.
@@ -198,7 +203,8 @@ class Runtime:
             PluginError: a plugin that was named cannot be used.
             StorageError: there is no place for the session's files.
         """
-        place = self._places.at(Path(cwd) if cwd is not None else current_directory())
+        warnings: list[str] = []
+        place = self._place(cwd, warnings)
         binding = self.bind(provider, model)
         self.store.prepare()
         now = self.timestamp()
@@ -206,13 +212,13 @@ class Runtime:
             id=str(uuid.uuid4()),
             created_at=now,
             updated_at=now,
-            mode=known_mode(mode if mode is not None else self.loaded.config.permissions.mode),
+            mode=self.governed_mode(self.loaded.config.permissions.mode if mode is None else mode, warnings.append),
             skills=list(skills),
         )
-        options = self._options(gate, allow, deny, attended, max_iterations)
+        options = self._options(gate, allow, deny, attended, max_iterations, warnings)
         prompt = self._prompt(meta, place)
         prompt.require_skills()
-        return self._admit(self._session(meta, place, binding, options, prompt))
+        return self._admit(self._session(meta, place, binding, options, prompt, warnings))
 
     def load_session(
         self,
@@ -228,7 +234,9 @@ class Runtime:
         attended: bool = False,
         max_iterations: int | None = None,
     ) -> Session:
-        """Goes on with a session of the history. One that is live already is returned as it is, turn and all.
+        """Goes on with a session of the history. One that is live already is returned, turn and all.
+
+        Of a live one the mode is set as :meth:`Session.set_mode` does; other arguments have to be as they are there.
 
         What is not given is taken from the session: its directory, provider and model, mode and remembered decisions.
         What is gone (a directory, a provider) is replaced by the default, and :attr:`Session.warnings` says so.
@@ -236,34 +244,72 @@ class Runtime:
         Raises:
             SessionNotFoundError: there is no such session.
             StorageError: its history cannot be read.
+            UsageError: it is live, and was loaded with other arguments.
             ConfigError, PluginError: as :meth:`new_session`.
         """
         live = self.live.get(session_id)
         if live is not None:
+            unmet = self._unmet_place_and_model(live, cwd, provider, model) + live.options.unmet(
+                gate=gate,
+                allow=[*map(parse_rule, allow)],
+                deny=[*map(parse_rule, deny)],
+                attended=attended,
+                max_iterations=max_iterations,
+            )
+            if unmet:
+                raise UsageError(
+                    f"the session is live here already, with another value for {', '.join(unmet)}",
+                    hint="change its model with set_model, or close it first",
+                )
+            if mode is not None and known_mode(mode) != live.meta.mode:
+                live.set_mode(mode)
             self.live.touch(live)
             return live
         self.store.prepare()
         stored = self.store.load(session_id)
         meta, warnings = stored.meta, list(stored.warnings)
-        place = self._places.at(Path(cwd) if cwd is not None else self._stored_directory(meta, warnings))
+        place = self._place(cwd if cwd is not None else self._stored_directory(meta, warnings), warnings)
         if provider is None and model is None:
             binding = self._stored_binding(meta, warnings)
         else:
             binding = self.bind(provider, model)
-        meta.mode = known_mode(mode if mode is not None else resolve_mode(meta.mode) or "default")
-        options = self._options(gate, allow, deny, attended, max_iterations)
-        session = self._session(meta, place, binding, options, self._prompt(meta, place), stored)
-        session.warnings = tuple(warnings)
-        return self._admit(session)
+        wanted = mode if mode is not None else resolve_mode(meta.mode) or "default"
+        meta.mode = self.governed_mode(wanted, warnings.append)
+        options = self._options(gate, allow, deny, attended, max_iterations, warnings)
+        return self._admit(self._session(meta, place, binding, options, self._prompt(meta, place), warnings, stored))
 
-    def _stored_directory(self, meta: SessionMeta, warnings: list[str]) -> Path:
-        if meta.cwd is None:
-            return current_directory()
-        directory = Path(meta.cwd)
-        if not directory.is_dir():
-            warnings.append(f"the session's directory {directory} is gone; it goes on in the current one")
-            return current_directory()
-        return directory
+    def directory_for(self, cwd: Path | str | None) -> Path:
+        """The directory of a session that is started with this one, without links. Raises :class:`ConfigError`."""
+        return self._place(cwd, []).cwd
+
+    def _place(self, cwd: Path | str | None, warnings: list[str]) -> Place:
+        place = self._places.at(Path(cwd) if cwd is not None else current_directory())
+        # Where nobody asked for a directory, the configured one is what they expect.
+        if place.moved and cwd is not None:
+            warnings.append(place.moved)
+        return place
+
+    def _unmet_place_and_model(
+        self, live: Session, cwd: Path | str | None, provider: str | Provider | None, model: str | None
+    ) -> list[str]:
+        unmet = []
+        if cwd is not None and self.directory_for(cwd) != live.files.cwd:
+            unmet.append("cwd")
+        if isinstance(provider, str):
+            asked = self.bind(provider, model)
+            if (asked.provider_name, asked.model) != (live.binding.provider_name, live.binding.model):
+                unmet.append("model" if asked.provider_name == live.binding.provider_name else "provider")
+        elif provider is not None and provider is not live.binding.provider:
+            unmet.append("provider")
+        elif model is not None and model != live.binding.model:
+            unmet.append("model")
+        return unmet
+
+    def _stored_directory(self, meta: SessionMeta, warnings: list[str]) -> str | None:
+        if meta.cwd is not None and not Path(meta.cwd).is_dir():
+            warnings.append(f"the session's directory {meta.cwd} is gone; it goes on in the current one")
+            return None
+        return meta.cwd
 
     def _stored_binding(self, meta: SessionMeta, warnings: list[str]) -> ModelBinding:
         if meta.provider is not None and meta.provider != GIVEN_PROVIDER:
@@ -280,15 +326,28 @@ class Runtime:
         deny: Sequence[str],
         attended: bool,
         max_iterations: int | None,
+        warnings: list[str],
     ) -> SessionOptions:
         config = self.loaded.config
+        gate = governed(self.loaded, gate, "permissions", "gate", warn=warnings.append)
+        max_iterations = governed(self.loaded, max_iterations, "max_iterations", warn=warnings.append)
+        asked_gate = gate if gate is not None else config.permissions.gate
         return SessionOptions(
-            gate=self._gate(gate if gate is not None else config.permissions.gate),
+            gate=self._gate(asked_gate),
+            asked_gate=asked_gate,
             allow=tuple(map(parse_rule, (*config.permissions.allow, *allow))),
             deny=tuple(map(parse_rule, (*config.permissions.deny, *deny))),
             attended=attended,
             max_iterations=max_iterations if max_iterations is not None else config.max_iterations,
         )
+
+    def governed_mode(self, asked: str, warn: Callable[[str], None]) -> str:
+        """The mode asked for, unless the managed policy sets another, which ``warn`` is told.
+
+        Raises:
+            ConfigError: there is no such mode.
+        """
+        return governed_mode(self.loaded, asked, warn)
 
     def _prompt(self, meta: SessionMeta, place: Place) -> PromptBuilder:
         skills = merged_skills(self.loaded.config.default_skills, meta.skills)
@@ -301,22 +360,23 @@ class Runtime:
         binding: ModelBinding,
         options: SessionOptions,
         prompt: PromptBuilder,
+        warnings: Sequence[str],
         stored: StoredSession | None = None,
     ) -> Session:
         meta.cwd = str(place.cwd)
-        return Session(
+        session = Session(
             self,
             meta,
-            stored.messages if stored is not None else (),
             binding=binding,
             toolbox=self.toolbox_for(place.files.root),
             files=place.files,
             prompt=prompt,
             options=self._with_rules_of(place, options),
             first_seq=self._first_seq(),
-            records=stored.records if stored is not None else (),
-            position=stored.position if stored is not None else None,
+            stored=stored,
         )
+        session.warnings = tuple(warnings)
+        return session
 
     def _with_rules_of(self, place: Place, options: SessionOptions) -> SessionOptions:
         """With what a trusted project denies in which the session works, although it is not the runtime's own."""
@@ -349,7 +409,7 @@ class Runtime:
             )
 
     def close_session(self, session: Session) -> None:
-        """Lets go of a session; its files stay."""
+        """Lets go of a session; its files stay. A running turn is cancelled, and keeps the lease until it ends."""
         self.live.remove(session)
         session.close()
 
@@ -377,15 +437,19 @@ class Runtime:
             publish: told of the call's events.
         """
         config = self.loaded.config
-        place = self._places.at(Path(cwd) if cwd is not None else current_directory())
+        warnings: list[str] = []
+        place = self._place(cwd, warnings)
         files = place.files
+        chosen = self.governed_mode(config.permissions.mode if mode is None else mode, warnings.append)
+        for warning in warnings:
+            self.report(f"warning: {warning}")
         toolbox = self.toolbox_for(files.root)
         policy = PermissionPolicy(
             self._gate(config.permissions.gate),
             allow=tuple(map(parse_rule, config.permissions.allow)),
             deny=(*map(parse_rule, config.permissions.deny), *place.denied),
         )
-        session = GateSession("", known_mode(mode or config.permissions.mode), files.cwd)
+        session = GateSession("", chosen, files.cwd)
 
         context = CallContext(
             toolbox=toolbox,
@@ -476,7 +540,7 @@ class Runtime:
             try:
                 call(event=event, session_id=session_id)
             except (Exception, SystemExit) as err:
-                self._report(f"plugin {name} failed to observe and is not called again: {type(err).__name__}: {err}")
+                self.report(f"plugin {name} failed to observe and is not called again: {described(err)}")
                 if self._observers is not None and observer in self._observers:
                     self._observers.remove(observer)
 
@@ -528,9 +592,9 @@ class Runtime:
         self._group.start_soon(task.run, call, arguments)
         return task
 
-    def flush_later(self, session: Session) -> None:
-        """Has the session's files made durable soon, off the event loop."""
-        self._flusher.later(session)
+    def saver_for(self, *arguments: Any, **named: Any) -> SessionSaver:
+        """What keeps a session's files; arguments as of :class:`SessionSaver`, behind those that the runtime has."""
+        return SessionSaver(self.store, self._flusher, *arguments, **named)
 
     async def _refresh_leases(self) -> None:
         while not self._closing:

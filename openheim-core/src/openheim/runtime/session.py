@@ -14,16 +14,15 @@ from openheim.agent.context import ContextFitter
 from openheim.agent.loop import LoopSettings, TurnLoop, TurnOutcome
 from openheim.agent.turn import ToolEnvironment
 from openheim.config.models import resolve_mode
-from openheim.errors import OpenheimError, SessionBusyError, SessionLockedError, StorageError
+from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError, SessionLockedError, StorageError
 from openheim.events import Notice, TurnFinished
 from openheim.gates import Decision, GateSession, ToolCall
 from openheim.messages import TextBlock
 from openheim.permissions import PermissionPolicy
-from openheim.permissions.modes import known_mode
 from openheim.runtime.asks import Asks
 from openheim.runtime.stream import EventStream
 from openheim.runtime.transcript import Transcript
-from openheim.store.meta import title_of
+from openheim.store.meta import state_in, title_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -32,19 +31,20 @@ if TYPE_CHECKING:
     from openheim.agent.toolbox import Toolbox
     from openheim.events import Delta, Event, PermissionAsked
     from openheim.files import Files
-    from openheim.gates import Gate
     from openheim.messages import Block, Message, ToolUseBlock
-    from openheim.permissions import Rule
     from openheim.prompt import PromptBuilder
     from openheim.providers import Provider, ToolSpec
+    from openheim.runtime.options import SessionOptions
     from openheim.runtime.runtime import Runtime
-    from openheim.store import SessionMeta
-    from openheim.store.log import LogPosition
+    from openheim.store import SessionMeta, StoredSession
 
 #: Events that :meth:`Session.prompt` holds for whoever iterates over it; deltas that wait are joined.
 ITERATOR_CAPACITY = 65_536
 
-__all__ = ("ModelBinding", "Session", "SessionOptions", "Snapshot")
+#: What stands for the name of a provider that the program gave as an object.
+GIVEN_PROVIDER = "(given)"
+
+__all__ = ("GIVEN_PROVIDER", "ModelBinding", "Session", "Snapshot")
 
 
 @dataclass(slots=True)
@@ -58,21 +58,6 @@ class ModelBinding:
     thinking: str | int | None = None
     context_window: int | None = None
     cache: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class SessionOptions:
-    """How a session behaves, beyond what its metadata says.
-
-    Args:
-        attended: whether a watcher can answer questions. Where none can, the mode settles them.
-    """
-
-    gate: Gate
-    allow: tuple[Rule, ...] = ()
-    deny: tuple[Rule, ...] = ()
-    attended: bool = False
-    max_iterations: int = 10
 
 
 @dataclass(slots=True, frozen=True)
@@ -93,6 +78,18 @@ class Snapshot:
     running: bool
 
 
+class _Compacting:
+    """What runs instead of a turn while the conversation is being summarised."""
+
+    pieces: tuple[Delta, ...] = ()
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+
+    def cancel(self) -> None:
+        self.scope.cancel()
+
+
 class Session:
     """Made by :meth:`openheim.Runtime.new_session`. All methods belong to the event loop's thread."""
 
@@ -100,7 +97,6 @@ class Session:
         self,
         runtime: Runtime,
         meta: SessionMeta,
-        messages: Sequence[Message],
         *,
         binding: ModelBinding,
         toolbox: Toolbox,
@@ -108,8 +104,7 @@ class Session:
         prompt: PromptBuilder,
         options: SessionOptions,
         first_seq: int,
-        records: Sequence[Mapping[str, Any]] = (),
-        position: LogPosition | None = None,
+        stored: StoredSession | None = None,
     ) -> None:
         self.meta = meta
         self.binding = binding
@@ -119,22 +114,33 @@ class Session:
         self.asks = Asks(self.stream.publish)
         self._runtime = runtime
         self._toolbox = toolbox
-        self._log = runtime.store.log(meta.id, position)
+        log = runtime.store.log(meta.id, stored.position if stored is not None else None)
         self._lease = runtime.store.lease(meta.id)
         self._prompt = prompt
         self._told_warnings = 0
-        self._fitter = ContextFitter(meta.extra.get("context"), records)
+        self._fitter = ContextFitter(meta.extra.get("context"), stored.records if stored is not None else ())
         self._environment = ToolEnvironment(meta.id, files, make_env=runtime.tool_env)
-        self._transcript = Transcript(self._log, messages, publish=self.stream.publish, steps=runtime.steps)
+        messages = stored.messages if stored is not None else ()
+        self._transcript = Transcript(log, messages, publish=self.stream.publish, steps=runtime.steps)
+        self._files = runtime.saver_for(
+            meta,
+            log,
+            self._lease,
+            self._transcript,
+            is_stored=bool(messages),
+            catch_up=self._catch_up,
+            tell=self._tell_unsaved,
+        )
+        #: What the log says of mode, model, skills and directory.
+        self._logged = dict(stored.state) if stored is not None else {}
+        self._log = log
         self._policy = PermissionPolicy(
             options.gate, allow=options.allow, deny=options.deny, ask=self._ask_person if options.attended else None
         )
-        self._loop: TurnLoop | None = None
+        self._loop: TurnLoop | _Compacting | None = None
         #: What a person should know about the state in which the session was loaded, one line each.
         self.warnings: tuple[str, ...] = ()
-        #: Why messages may be missing on the disk, as of the last time that they were made durable.
-        self.unsaved: StorageError | None = None
-        self._meta_is_stored = bool(messages)
+        self._closing = False
         self._ended = anyio.Event()
 
     def __repr__(self) -> str:
@@ -155,6 +161,11 @@ class Session:
         return self._loop is not None
 
     @property
+    def unsaved(self) -> OpenheimError | None:
+        """Why messages or metadata may be missing on the disk, as of the last time that they were made durable."""
+        return self._files.unsaved
+
+    @property
     def offered_tools(self) -> tuple[ToolSpec, ...]:
         """The tools that the model is told of: in plan mode those that change nothing."""
         return self._toolbox.read_only_specs if self.meta.mode == "plan" else self._toolbox.specs
@@ -170,7 +181,7 @@ class Session:
         )
 
     def cancel(self) -> None:
-        """Cancels the turn that is running, if there is one. What was finished is kept."""
+        """Cancels the turn or compaction that is running, if there is one. What was finished is kept."""
         if self._loop is not None:
             self._loop.cancel()
 
@@ -183,22 +194,49 @@ class Session:
         return self.asks.answer(ask_id, decision, by=by, remember=remember)
 
     def set_mode(self, mode: str) -> None:
-        """Changes the mode, from the next call on; raises :class:`~openheim.errors.ConfigError` for an unknown one."""
-        self.meta.mode = known_mode(mode)
-        self._keep({"record": "mode", "mode": self.meta.mode})
+        """Changes the mode, from the next call on. Where a managed policy sets it, a notice says that it stays.
+
+        Raises:
+            ConfigError: there is no such mode.
+            SessionNotFoundError: the session was deleted meanwhile.
+        """
+        mode = self._governed_mode(mode)
+        self._keep({"record": "mode", "mode": mode})
+        self.meta.mode = mode
 
     def set_model(self, provider: str | Provider | None = None, model: str | None = None) -> None:
-        """Changes provider and model, from the next turn on. Raises as :meth:`openheim.Runtime.new_session` does."""
-        self.binding = self._runtime.bind(provider, model)
-        self.meta.provider, self.meta.model = self.binding.provider_name, self.binding.model
-        self._keep({"record": "model", "provider": self.meta.provider, "model": self.meta.model})
+        """Changes provider and model, from the next turn on.
+
+        Raises as :meth:`openheim.Runtime.new_session` does, and :class:`~openheim.errors.SessionNotFoundError` if the
+        session was deleted meanwhile.
+        """
+        binding = self._runtime.bind(provider, model)
+        self._keep({"record": "model", "provider": binding.provider_name, "model": binding.model})
+        self._use(binding)
+
+    def _governed_mode(self, mode: str) -> str:
+        return self._runtime.governed_mode(mode, lambda text: self.stream.publish(Notice("warning", text)))
+
+    def _use(self, binding: ModelBinding) -> None:
+        self.binding = binding
+        self.meta.provider, self.meta.model = binding.provider_name, binding.model
 
     def _keep(self, record: dict[str, Any]) -> None:
         """Puts a change of the session on disk, if the session is there."""
+        self._activate()
+        if self._files.is_stored:
+            # Nothing is added to a log that was deleted or replaced.
+            self._log.foreign_bytes()
+            self._log_state({**record, "at": self._runtime.timestamp()})
+            self._files.later()
+
+    def _log_state(self, record: dict[str, Any]) -> None:
+        self._transcript.store_record(record)
+        self._logged |= state_in(record)
+
+    def _activate(self) -> None:
         self._runtime.activate(self)
-        if self._meta_is_stored:
-            self._transcript.store_record({**record, "at": self._runtime.timestamp()})
-            self._runtime.flush_later(self)
+        self._files.is_open = True
 
     async def prompt(self, content: str | Sequence[Block]) -> AsyncGenerator[Event, None]:
         """Runs one turn and yields its events as they come; :class:`~openheim.events.TurnFinished` is the last.
@@ -233,21 +271,23 @@ class Session:
             StorageError: the message could not be stored; nothing was sent.
         """
         self._require_idle()
-        self._runtime.activate(self)
-        transcript = self._transcript
-        loop = TurnLoop(
-            self._loop_settings(), transcript, publish=self.stream.publish, decide=self._decide, ask=self._ask_question
-        )
+        self._activate()
         blocks = (TextBlock(content),) if isinstance(content, str) else tuple(content)
         outcome = TurnOutcome(error=OpenheimError("the turn ended in a way that it should not"))
         started = False
-        with self._writing(loop):
+        with self._writing():
+            self._loop = loop = TurnLoop(
+                self._loop_settings(),
+                self._transcript,
+                publish=self.stream.publish,
+                decide=self._decide,
+                ask=self._ask_question,
+            )
             try:
-                self._take_in_changes()
                 self._store_prompt(blocks)
                 started = True
                 outcome = await loop.run()
-            except anyio.get_cancelled_exc_class():
+            except (anyio.get_cancelled_exc_class(), KeyboardInterrupt):
                 outcome = TurnOutcome("cancelled", loop.outcome.text, loop.outcome.iterations, loop.outcome.usage)
                 raise
             finally:
@@ -259,30 +299,40 @@ class Session:
     async def compact(self) -> bool:
         """Has the model summarise the conversation, for the requests to come; the stored history stays as it is.
 
+        :meth:`cancel` ends it, and then nothing is changed.
+
         Returns:
-            Whether there was anything to summarise.
+            Whether that was done: not if there is nothing to summarise, or it was cancelled.
 
         Raises:
             ProviderError: the model wrote no summary; nothing is changed.
             SessionBusyError, SessionLockedError: as :meth:`run`.
         """
         self._require_idle()
-        self._runtime.activate(self)
-        settings = self._loop_settings()
-        with self._writing(TurnLoop(settings, self._transcript, publish=self.stream.publish, decide=self._decide)):
-            self._take_in_changes()
-            result = await compact(settings, self._transcript, publish=self.stream.publish)
+        self._activate()
+        result = None
+        with self._writing():
+            self._loop = compacting = _Compacting()
+            with compacting.scope:
+                result = await compact(self._loop_settings(), self._transcript, publish=self.stream.publish)
             self._keep_context()
+        if compacting.scope.cancelled_caught:
+            self.stream.publish(Notice("info", "summarising the conversation was cancelled"))
         return result is not None
 
     def refresh_lease(self) -> None:
-        """Renews the lease of a running turn; if another process has taken it meanwhile, the turn is cancelled."""
+        """Renews the lease of a running turn; if another process has taken it meanwhile, the turn is cancelled.
+
+        One that cannot be renewed now still holds for a while; watchers are told, and the next call tries again.
+        """
         try:
             if self._lease.held:
                 self._lease.refresh()
         except SessionLockedError as err:
             self.stream.publish(Notice("error", f"the turn is cancelled: {err}"))
             self.cancel()
+        except OpenheimError as err:
+            self.stream.publish(Notice("error", f"the session's lease could not be renewed: {err}"))
 
     def _require_idle(self) -> None:
         if self._loop is not None:
@@ -291,33 +341,52 @@ class Session:
             )
 
     @contextmanager
-    def _writing(self, loop: TurnLoop) -> Iterator[None]:
-        """The session's one writer, here and among processes."""
+    def _writing(self) -> Iterator[None]:
+        """The session's one writer, here and among processes; knows what others have done to the session."""
         self._lease.acquire()
-        self._loop = loop
         self._ended = anyio.Event()
         try:
+            self._catch_up()
+            self._transcript.start_turn()
             yield
         finally:
             self._loop = None
             self._lease.release()
-            self._runtime.flush_later(self)
+            self._files.later()
             self._ended.set()
+            if self._closing:
+                self._let_go()
 
-    def _take_in_changes(self) -> None:
-        """What other processes have done to the session since."""
-        for record in self._transcript.start_turn():
+    def _catch_up(self) -> None:
+        """Takes in what other processes have done to the session since."""
+        for record in self._transcript.catch_up():
+            self._take_over(state_in(record))
             match record:
                 case {"record": "title", "title": str(title)}:
                     self.meta.title = title
                 case {"record": "archived"}:
                     self.meta.archived = True
-                case {"record": "mode", "mode": str(mode)} if resolve_mode(mode) is not None:
-                    self.meta.mode = mode
                 case {"record": "approval", "key": str(key), "decision": "allow" | "deny" as decision}:
                     self.meta.extra.setdefault("decisions", {})[key] = decision
                 case {"record": "compaction"}:
                     self._fitter = ContextFitter(self._fitter.to_dict(), [record])
+
+    def _take_over(self, state: Mapping[str, Any]) -> None:
+        """Goes on with the mode and the model that another process has given the session."""
+        self._logged |= state
+        mode = resolve_mode(state.get("mode", ""))
+        if mode is not None:
+            self.meta.mode = self._governed_mode(mode)
+        chosen = state.get("provider"), state.get("model")
+        given = GIVEN_PROVIDER in (self.binding.provider_name, chosen[0])
+        if None in chosen or given or chosen == (self.binding.provider_name, self.binding.model):
+            # What this program gave as an object no other process can know better.
+            return
+        try:
+            self._use(self._runtime.bind(*chosen))
+        except (ConfigError, PluginError) as err:
+            text = f"the session was given the model {chosen[1]} elsewhere, which cannot be used here: {err}"
+            self.stream.publish(Notice("warning", text))
 
     async def wait_until_idle(self) -> None:
         """Returns once no turn is running."""
@@ -325,23 +394,26 @@ class Session:
             await self._ended.wait()
 
     def _store_prompt(self, blocks: tuple[Block, ...]) -> None:
-        transcript = self._transcript
+        transcript, meta = self._transcript, self.meta
+        meta.model, meta.provider = self.binding.model, self.binding.provider_name
+        state = {name: getattr(meta, name) for name in ("mode", "provider", "model", "cwd")}
+        state["skills"] = list(meta.skills)
+        if state != self._logged:
+            self._log_state({"record": "session", "at": self._runtime.timestamp(), **state})
         message = transcript.store("user", blocks)
         if transcript.unwritten:
             transcript.withdraw(message)
             raise StorageError(
                 "the prompt could not be saved, so it was not sent", hint="check free space and permissions"
             )
-        meta = self.meta
         meta.updated_at = message.created_at
-        meta.model, meta.provider = self.binding.model, self.binding.provider_name
         if meta.title is None:
             meta.title = title_of(message.text)
         transcript.acknowledge()
-        if not self._meta_is_stored:
-            self._meta_is_stored = True
+        if not self._files.is_stored:
+            self._files.is_stored = True
             try:
-                self._runtime.store.write_meta(meta)
+                self._files.write_meta()
             except StorageError as err:
                 # It is made anew from the messages where it is missing, and written again at the end of the turn.
                 self.stream.publish(Notice("warning", str(err)))
@@ -388,7 +460,6 @@ class Session:
         if latest is not None:
             self.meta.context_usage = latest
         self._keep_context()
-        self._runtime.flush_later(self)
         self.stream.publish(
             TurnFinished(
                 outcome.stop_reason,
@@ -415,7 +486,10 @@ class Session:
         )
         if answer.remember:
             self.meta.extra.setdefault("decisions", {})[key] = answer.decision
-            self._keep({"record": "approval", "key": key, "decision": answer.decision})
+            try:
+                self._keep({"record": "approval", "key": key, "decision": answer.decision})
+            except OpenheimError as err:
+                self.stream.publish(Notice("error", f"the answer is remembered in this program only: {err}"))
         if answer.decision == "allow":
             return Decision("allow")
         return Decision("deny", answer.reason or "the user denied it")
@@ -436,37 +510,26 @@ class Session:
         )
         return answer.decision == "allow"
 
-    # --- keeping ---
+    # --- the end ---
 
-    def prepare_flush(self) -> Any:
-        """What has to be done in a thread to make the session's files durable."""
-        sync = self._log.prepare_sync()
-        write = self._runtime.store.prepare_meta(self.meta) if self._meta_is_stored else (lambda: None)
-
-        unwritten = self._transcript.unwritten
-
-        def save_log() -> None:
-            try:
-                sync()
-                if unwritten:
-                    raise StorageError("the end of the conversation could not be written", hint="check free space")
-            except StorageError as err:
-                self.unsaved = err
-                raise
-            self.unsaved = None
-
-        def flush() -> None:
-            try:
-                write()
-            finally:
-                save_log()
-
-        return flush
+    def _tell_unsaved(self, text: str) -> None:
+        if not self.stream.is_watched:
+            self._runtime.report(text)
+        self.stream.publish(Notice("error", text))
 
     def close(self) -> None:
-        """Ends the session's stream and settles its questions; a running turn is cancelled."""
-        self.cancel()
+        """Ends the session's stream and settles its questions, once a turn that is running has ended: it is cancelled.
+
+        Until then it keeps the session's lease.
+        """
         self.asks.settle_all("shutdown")
-        self._log.close()
-        self._lease.release()
+        if self.running:
+            self._closing = True
+            self.cancel()
+        else:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._closing = False
+        self._files.close()
         self.stream.close()

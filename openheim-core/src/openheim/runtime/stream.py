@@ -62,6 +62,11 @@ class EventStream:
         if self._observe is not None and type(event) not in _DELTAS:
             self._observe(event)
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is any watcher."""
+        return bool(self._sinks)
+
     def attach(self, sink: Callable[[Event], None]) -> None:
         """Adds a watcher: called on the event loop for every event from now on; it must not block."""
         self._sinks = (*self._sinks, sink)

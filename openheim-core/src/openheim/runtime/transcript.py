@@ -39,12 +39,17 @@ class Transcript:
         self._step = 0
         self._call_ids = {call.id for message in self.messages for call in message.tool_uses}
         # Nearly always empty, and an empty deque takes ten times the room of an empty list.
-        self._unwritten: list[Message] = []
+        self._unwritten: list[Message | dict[str, Any]] = []
         self._unacknowledged: list[Message] = []
         self._failing = False
 
-    def start_turn(self) -> list[dict[str, Any]]:
-        """Counts a new turn, after taking in what another process has added meanwhile; to be called under the lease.
+    def start_turn(self) -> None:
+        """Counts a new turn; to be called after :meth:`catch_up`."""
+        self.turn += 1
+        self._step = 0
+
+    def catch_up(self) -> list[dict[str, Any]]:
+        """Takes in what another process has added meanwhile; to be called under the lease.
 
         Returns:
             The records among that.
@@ -61,8 +66,6 @@ class Transcript:
                 self.turn = max(self.turn, entry.turn)
             else:
                 records.append(entry)
-        self.turn += 1
-        self._step = 0
         return records
 
     def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message:
@@ -95,17 +98,23 @@ class Transcript:
         self.messages.remove(message)
 
     def store_record(self, record: Mapping[str, Any]) -> None:
-        """Adds a record behind the messages. One that cannot be written is left out: records add to messages only."""
-        if not self._unwritten:
-            try:
-                self._log.append_record(record)
-            except StorageError as err:
-                self._publish(Notice("error", f"the end of the turn was not saved: {err}"))
+        """Adds a record behind the messages. Of those that wait to be written, it replaces one about the same thing."""
+        record = dict(record)
+        self._unwritten = [
+            kept for kept in self._unwritten if isinstance(kept, Message) or _subject(kept) != _subject(record)
+        ]
+        self._unwritten.append(record)
+        self._write()
 
     @property
     def unwritten(self) -> int:
         """Messages that could not be written so far."""
-        return len(self._unwritten)
+        return sum(isinstance(entry, Message) for entry in self._unwritten)
+
+    @property
+    def pending(self) -> bool:
+        """Whether messages or records could not be written so far."""
+        return bool(self._unwritten)
 
     def unique_call_id(self, wanted: str) -> str:
         call_id = wanted if wanted.strip() and wanted not in self._call_ids else f"call_{self._steps.new_id()[:24]}"
@@ -115,11 +124,20 @@ class Transcript:
     def _write(self) -> None:
         try:
             while self._unwritten:
-                self._log.append(self._unwritten[0])
-                self._unacknowledged.append(self._unwritten.pop(0))
+                entry = self._unwritten[0]
+                if isinstance(entry, Message):
+                    self._log.append(entry)
+                    self._unacknowledged.append(entry)
+                else:
+                    self._log.append_record(entry)
+                del self._unwritten[0]
         except StorageError as err:
             if not self._failing:
                 self._publish(Notice("error", f"the conversation is not being saved: {err}"))
             self._failing = True
         else:
             self._failing = False
+
+
+def _subject(record: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    return record.get("record"), record.get("turn"), record.get("key")

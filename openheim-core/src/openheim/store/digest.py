@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openheim.messages import Usage
-from openheim.store.meta import SessionMeta, title_of
+from openheim.store.meta import SessionMeta, state_in, title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ("LogDigest", "Price", "Totals", "text_of", "totals_of")
 
@@ -25,7 +25,7 @@ class Price(Protocol):
 
 @dataclass(slots=True)
 class Totals:
-    """What a session has used.
+    """What a session has used, its summaries included.
 
     Args:
         turns: prompts of the user.
@@ -40,6 +40,10 @@ class Totals:
     def tokens(self) -> Usage:
         """The tokens of all models."""
         return sum(self.usage.values(), Usage())
+
+    def to_dict(self, cost: float | None = None) -> dict[str, Any]:
+        """As JSON has it: ``messages``, ``turns``, the counts of tokens, and ``cost``, None where it is not known."""
+        return {"messages": self.messages, "turns": self.turns, **self.tokens.to_dict(), "cost": cost}
 
     def cost(self, price: Callable[[str, str], Price | None]) -> float | None:
         """What it cost, in the currency of the prices.
@@ -66,15 +70,17 @@ class LogDigest:
 
     Args:
         title: the latest one that was given by hand.
-        mode: the latest one that was chosen.
+        state: what records said of mode, model, skills and directory, the last word on each.
+        decisions: remembered answers to permission questions.
         first_prompt: beginning of the first message of the user that has text.
         first_at, last_at: times of the first and last message that has one.
-        provider, model: of the latest reply, or chosen since.
+        provider, model: of the latest reply.
     """
 
     totals: Totals = field(default_factory=Totals)
     title: str | None = None
-    mode: str | None = None
+    state: dict[str, Any] = field(default_factory=dict)
+    decisions: dict[str, str] = field(default_factory=dict)
     archived: bool = False
     first_prompt: str | None = None
     first_at: str = ""
@@ -89,10 +95,12 @@ class LogDigest:
                 self.title = title
             case {"record": "archived"}:
                 self.archived = True
-            case {"record": "mode", "mode": str(mode)}:
-                self.mode = mode
-            case {"record": "model", "provider": str(provider), "model": str(model)}:
-                self.provider, self.model = provider, model
+            case {"record": "approval", "key": str(key), "decision": "allow" | "deny" as decision}:
+                self.decisions[key] = decision
+            case {"record": "compaction"}:
+                self._add_usage(raw)
+            case _:
+                self.state |= state_in(raw)
 
     def add_message(self, raw: Mapping[str, Any]) -> None:
         """Takes a message in its stored form into account."""
@@ -110,11 +118,14 @@ class LogDigest:
             self._add_reply(raw)
 
     def _add_reply(self, raw: Mapping[str, Any]) -> None:
-        provider, model = (
-            value if isinstance(value, str) else None for value in (raw.get("provider"), raw.get("model"))
-        )
+        provider, model = _model_of(raw)
         self.provider = provider or self.provider
         self.model = model or self.model
+        self._add_usage(raw)
+
+    def _add_usage(self, raw: Mapping[str, Any]) -> None:
+        """Counts what a model call cost."""
+        provider, model = _model_of(raw)
         usage = raw.get("usage")
         if isinstance(usage, dict):
             key = provider or "", model or ""
@@ -130,9 +141,14 @@ class LogDigest:
                 title=self.first_prompt,
                 model=self.model,
                 provider=self.provider,
-                mode=self.mode or "default",
             )
         meta.id = session_id
+        # Records are written before the metadata is, which may be older, and need not be whole.
+        for name, value in self.state.items():
+            setattr(meta, name, value)
+        if self.decisions:
+            known = meta.extra.get("decisions")
+            meta.extra["decisions"] = (known if isinstance(known, dict) else {}) | self.decisions
         meta.title = self.title or meta.title
         meta.archived = meta.archived or self.archived
         return meta
@@ -151,6 +167,11 @@ class LogDigest:
         return cls(Totals(rest.pop("messages"), rest.pop("turns"), usage), **rest)
 
 
+def _model_of(raw: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    provider, model = (value if isinstance(value, str) else None for value in (raw.get("provider"), raw.get("model")))
+    return provider, model
+
+
 def text_of(raw: Mapping[str, Any]) -> str:
     """The text blocks of a stored message, each on lines of its own."""
     content = raw.get("content")
@@ -163,9 +184,11 @@ def text_of(raw: Mapping[str, Any]) -> str:
     )
 
 
-def totals_of(messages: list[dict[str, Any]]) -> Totals:
-    """Totals of messages in their stored form."""
+def totals_of(messages: Iterable[Mapping[str, Any]], records: Iterable[Mapping[str, Any]]) -> Totals:
+    """Totals of messages and records in their stored form."""
     digest = LogDigest()
     for raw in messages:
         digest.add_message(raw)
+    for raw in records:
+        digest.add_record(raw)
     return digest.totals

@@ -33,6 +33,8 @@ class StoredSession:
 
     Args:
         warnings: what had to be skipped, one line each.
+        state: what the log says of mode, model, skills and directory, see
+            :func:`~openheim.store.meta.state_in`; the metadata has it too.
         position: how far its log was read, for :meth:`HistoryStore.log`.
     """
 
@@ -40,6 +42,7 @@ class StoredSession:
     messages: list[Message]
     records: list[dict[str, Any]]
     warnings: list[str]
+    state: dict[str, Any] = field(default_factory=dict)
     position: LogPosition = field(default_factory=LogPosition)
 
 
@@ -120,10 +123,23 @@ class HistoryStore:
     def prepare_meta(self, meta: SessionMeta) -> Callable[[], None]:
         """A function that writes the metadata as it is now, durably; to be called in another thread.
 
-        It raises as :meth:`write_meta` does.
+        It raises as :meth:`write_meta` does, and :class:`SessionNotFoundError` if the session is gone by then, which
+        stays so.
         """
-        path, text = self.meta_path(meta.id), meta_text(meta)
-        return lambda: write_meta(path, text, durable=True)
+        path, log, text = self.meta_path(meta.id), self.log_path(meta.id), meta_text(meta)
+
+        def write() -> None:
+            if log.exists():
+                write_meta(path, text, durable=True)
+                if log.exists():
+                    return
+                # It was deleted between the two looks. The log goes first, so that the metadata may have been left.
+                path.unlink(missing_ok=True)
+            raise SessionNotFoundError(
+                f"the session {meta.id} was deleted meanwhile", session_id=meta.id, hint="start a new session"
+            )
+
+        return write
 
     def read_meta(self, session_id: str) -> SessionMeta | None:
         """The metadata as it is stored, or None if there is none that can be read."""
@@ -165,7 +181,8 @@ class HistoryStore:
         warnings = lines.warnings
         if meta is None:
             warnings.append("the metadata was missing or damaged and was made anew from the messages")
-        return StoredSession(digest.complete(meta, session_id), messages, records, warnings, position)
+        meta = digest.complete(meta, session_id)
+        return StoredSession(meta, messages, records, warnings, digest.state, position)
 
     def read_log(self, session_id: str) -> tuple[LogLines, LogPosition]:
         """The lines of a session's log as they are stored.

@@ -34,7 +34,7 @@ __all__ = ("KEPT_DESCRIPTORS", "LogPosition", "SessionLog", "entries")
 #: Logs whose descriptor is kept open; the least recently written one is closed beyond that.
 KEPT_DESCRIPTORS = 128
 
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | NO_WAIT | getattr(os, "O_BINARY", 0)
+_FLAGS = os.O_RDWR | os.O_APPEND | NO_WAIT | getattr(os, "O_BINARY", 0)
 
 #: Bytes looked at in one step when the start of the last line is searched.
 _STEP = 64 * 1024
@@ -88,11 +88,12 @@ class SessionLog:
     def append_beside(self, record: Mapping[str, Any]) -> None:
         """Adds a record while another process may hold the session's lease; nothing of that process's is touched.
 
-        Raises as :meth:`append` does. The record is on the disk.
+        Raises as :meth:`append` does, and :class:`SessionNotFoundError` if there is no such log. The record is on the
+        disk.
         """
         data = dump_bytes(record) + b"\n"
         try:
-            descriptor = self._open_file()
+            descriptor = self._open_file(_FLAGS)
             try:
                 # The lock keeps the writer from cutting off a torn tail that has just become the line before ours.
                 with exclusive(descriptor):
@@ -103,6 +104,8 @@ class SessionLog:
                 datasync(descriptor)
             finally:
                 os.close(descriptor)
+        except FileNotFoundError:
+            raise self._deleted() from None
         except OSError as err:
             raise self._failure("write", err) from err
 
@@ -121,11 +124,7 @@ class SessionLog:
             if not self._known:
                 return 0
             self.close()
-            raise SessionNotFoundError(
-                f"the session {self.path.stem} was deleted meanwhile",
-                session_id=self.path.stem,
-                hint="start a new session",
-            ) from None
+            raise self._deleted() from None
         except OSError as err:
             raise self._failure("read", err) from err
         known = self._known_of(stat)
@@ -189,7 +188,8 @@ class SessionLog:
         if self._descriptor is not None:
             self._opened.move_to_end(key)
             return self._descriptor
-        descriptor = self._descriptor = self._open_file()
+        # One that was there and is gone was deleted, and stays so.
+        descriptor = self._descriptor = self._open_file(_FLAGS | os.O_CREAT if self._file is None else _FLAGS)
         self._opened[key] = self
         while len(self._opened) > KEPT_DESCRIPTORS:
             self._opened.popitem(last=False)[1].close()
@@ -201,8 +201,8 @@ class SessionLog:
             self._file = (stat.st_dev, stat.st_ino)
         return descriptor
 
-    def _open_file(self) -> int:
-        descriptor = os.open(self.path, _FLAGS, 0o600)
+    def _open_file(self, flags: int) -> int:
+        descriptor = os.open(self.path, flags, 0o600)
         try:
             # A pipe or a device takes lines and keeps none.
             require_regular(os.fstat(descriptor))
@@ -290,6 +290,12 @@ class SessionLog:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def _deleted(self) -> SessionNotFoundError:
+        name = self.path.stem
+        return SessionNotFoundError(
+            f"the session {name} was deleted meanwhile", session_id=name, hint="start a new session"
+        )
 
     def _failure(self, verb: str, err: OSError) -> StorageError:
         return StorageError(f"cannot {verb} {self.path}: {err.strerror}", hint="check free space and permissions")

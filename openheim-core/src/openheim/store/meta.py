@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ("FORMAT", "SessionMeta", "meta_text", "read_meta", "timestamp", "title_of", "write_meta")
+__all__ = ("FORMAT", "SessionMeta", "meta_text", "read_meta", "state_in", "timestamp", "title_of", "write_meta")
 
 FORMAT = 1
 
@@ -109,6 +109,21 @@ class SessionMeta:
             forked_from=forked_from if isinstance(forked_from, dict) else None,
             extra={key: value for key, value in raw.items() if key not in known},
         )
+
+
+def state_in(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record of the log says that the session has from there on, by the names of the metadata's fields."""
+    kind = record.get("record")
+    names = _STATE_OF.get(kind, ()) if isinstance(kind, str) else ()
+    found = {name: record[name] for name in names if isinstance(record.get(name), str)}
+    if kind == "session":
+        skills = record.get("skills")
+        if isinstance(skills, list) and all(isinstance(skill, str) for skill in skills):
+            found["skills"] = skills
+    return found
+
+
+_STATE_OF = {"session": ("mode", "provider", "model", "cwd"), "mode": ("mode",), "model": ("provider", "model")}
 
 
 def title_of(text: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from openheim.errors import UsageError
 
 if TYPE_CHECKING:
+    from openheim.store.digest import Totals
     from openheim.store.meta import SessionMeta
 
 __all__ = ("SearchHit", "SessionPage", "SessionRow", "cursor_of", "position_of", "sort_key")
@@ -24,6 +25,7 @@ class SessionRow:
 
     Args:
         messages: how many it has; None where that was not counted.
+        totals: what it has used; None where that was not counted.
         first_prompt: beginning of the first message of the user.
         is_named: whether the title was given by hand.
     """
@@ -32,6 +34,7 @@ class SessionRow:
     messages: int | None = None
     first_prompt: str | None = None
     is_named: bool = False
+    totals: Totals | None = None
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ __all__ = ("Database", "OtherFormatError", "storable", "transaction")
 T = TypeVar("T")
 
 #: Counts the forms of the tables. Another one, older or newer, is thrown away.
-FORMAT = 1
+FORMAT = 2
 
 #: Seconds to wait for another process that writes.
 BUSY_SECS = 10.0

@@ -128,7 +128,11 @@ def digest_of(connection: sqlite3.Connection, session_id: str) -> LogDigest | No
 
 
 def _row(meta: str, digest: str) -> SessionRow:
-    facts = json.loads(digest)
+    facts = LogDigest.from_dict(json.loads(digest))
     return SessionRow(
-        SessionMeta.from_dict(json.loads(meta)), facts["messages"], facts["first_prompt"], facts["title"] is not None
+        SessionMeta.from_dict(json.loads(meta)),
+        facts.totals.messages,
+        facts.first_prompt,
+        facts.title is not None,
+        facts.totals,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from openheim.store.index import queries
 from openheim.store.index.database import Database
-from openheim.store.index.update import forget, update
+from openheim.store.index.update import forget, refresh, update
 
 if TYPE_CHECKING:
     from openheim.store.digest import Totals
@@ -96,6 +96,11 @@ class SessionIndex:
             return digest.totals
 
         return self._database.run(work)
+
+    def refresh(self, session_id: str) -> None:
+        """Looks at one session's log now: listings do not, while its metadata is as it was."""
+        if self.path.exists():
+            self._database.run(lambda connection: refresh(connection, self.store, session_id))
 
     def forget(self, session_id: str) -> None:
         """Takes out a session that was deleted, without waiting for the next look. Does nothing without an index."""

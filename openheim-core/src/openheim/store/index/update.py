@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from openheim.store.history import HistoryStore
     from openheim.store.meta import SessionMeta
 
-__all__ = ("PLACES", "Progress", "forget", "update")
+__all__ = ("PLACES", "Progress", "forget", "refresh", "update")
 
 _log = logging.getLogger(__name__)
 
@@ -70,6 +70,12 @@ def update(
         progress(len(changed), len(changed))
     with transaction(connection):
         connection.execute("UPDATE folder SET time = ?", (now,))
+
+
+def refresh(connection: sqlite3.Connection, store: HistoryStore, session_id: str) -> None:
+    """Reads what is new of one session."""
+    with transaction(connection):
+        _read_sessions(connection, store, [session_id])
 
 
 def forget(connection: sqlite3.Connection, session_id: str) -> None:

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ("fork_session",)
 
+#: Records that are about the source alone: what was allowed there was not allowed for the copy.
+_LEFT_BEHIND = ("archived", "approval")
+
 
 def fork_session(store: HistoryStore, session_id: str, *, title: str | None = None) -> SessionMeta:
     """Copies a session up to the end of its last completed turn. The source is not touched, and may be in use.
 
+    A turn that was cancelled, or that an error ended, is not completed. Remembered permissions are left behind.
     Messages keep their ids. ``forked_from`` in the copy's metadata names the source and the last message that both
     have.
 
@@ -38,7 +42,7 @@ def fork_session(store: HistoryStore, session_id: str, *, title: str | None = No
     meta = store.load(session_id).meta
     lines, _position = store.read_log(session_id)
     objects = [raw for _number, raw in lines]
-    kept = [raw for raw in objects[: _end_of_completed_turns(objects)] if raw.get("record") != "archived"]
+    kept = [raw for raw in objects[: _end_of_completed_turns(objects)] if raw.get("record") not in _LEFT_BEHIND]
     messages = [raw for raw in kept if "record" not in raw]
     if not messages:
         raise UsageError(f"session {session_id} has no completed turn to fork from", hint="let a turn end first")
@@ -48,6 +52,7 @@ def fork_session(store: HistoryStore, session_id: str, *, title: str | None = No
     copy.id = str(uuid.uuid4())
     copy.created_at = copy.updated_at = now
     copy.archived = False
+    copy.extra.pop("decisions", None)
     copy.context_usage = next(
         (Usage.from_dict(raw["usage"]) for raw in reversed(messages) if isinstance(raw.get("usage"), dict)), None
     )
@@ -62,14 +67,18 @@ def fork_session(store: HistoryStore, session_id: str, *, title: str | None = No
 
 
 def _end_of_completed_turns(objects: list[dict[str, Any]]) -> int:
-    """How many lines belong to turns that have ended, with what was noted behind them."""
+    """Where the last completed turn ends, with what was noted behind it."""
     end = 0
     for number, raw in enumerate(objects, 1):
-        if raw.get("record") == "turn_end" or _ends_an_old_turn(raw):
+        if _completes_a_turn(raw) or _ends_an_old_turn(raw):
             end = number
     while end and end < len(objects) and "record" in objects[end]:
         end += 1
     return end
+
+
+def _completes_a_turn(raw: dict[str, Any]) -> bool:
+    return raw.get("record") == "turn_end" and raw.get("stop_reason") not in (None, "cancelled")
 
 
 def _ends_an_old_turn(raw: dict[str, Any]) -> bool:

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 from openheim._arguments import whole_number
 from openheim.errors import StorageError, UsageError
+from openheim.messages import message_to_stored
+from openheim.store.digest import totals_of
 from openheim.store.history import is_session_id
 from openheim.store.rows import SessionPage, SessionRow, cursor_of, position_of, sort_key
 
 if TYPE_CHECKING:
+    from openheim.store.digest import Totals
     from openheim.store.history import HistoryStore
     from openheim.store.index import Progress
     from openheim.store.rows import SearchHit
 
-__all__ = ("list_sessions", "search_sessions")
+__all__ = ("list_sessions", "search_sessions", "session_totals")
 
 _log = logging.getLogger(__name__)
 
@@ -74,6 +77,23 @@ def search_sessions(
             f"searching needs SQLite, which this Python lacks: {err}", hint="use a Python that was built with SQLite"
         ) from err
     return SessionIndex(store).search(words, archived=archived, limit=limit, progress=progress)
+
+
+def session_totals(store: HistoryStore, session_id: str) -> Totals:
+    """Messages, turns and tokens of a session.
+
+    Raises:
+        SessionNotFoundError: there is no such session.
+        StorageError: it cannot be read.
+    """
+    try:
+        from openheim.store.index import SessionIndex
+
+        return SessionIndex(store).totals(session_id)
+    except (ImportError, StorageError) as err:
+        _log.info("counting without the index: %s", err)
+        stored = store.load(session_id)
+        return totals_of(map(message_to_stored, stored.messages), stored.records)
 
 
 def _read_all(

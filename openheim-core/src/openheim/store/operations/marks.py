@@ -6,9 +6,10 @@ who learns of it when its next turn begins. What log and metadata say of title a
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
-from openheim.errors import SessionBusyError, SessionLockedError, UsageError
+from openheim.errors import SessionBusyError, SessionLockedError, StorageError, UsageError
 from openheim.store.digest import LogDigest
 from openheim.store.meta import timestamp
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from openheim.store.meta import SessionMeta
 
 __all__ = ("archive_session", "rename_session")
+
+_log = logging.getLogger(__name__)
 
 #: Characters of a title that is given by hand.
 TITLE_LIMIT = 500
@@ -56,11 +59,11 @@ def archive_session(store: HistoryStore, session_id: str) -> SessionMeta:
 
 
 def _mark(store: HistoryStore, session_id: str, record: dict[str, Any]) -> SessionMeta:
-    if not store.exists(session_id):
-        raise store.not_found(session_id)
     log = store.log(session_id)
     try:
         with store.lease(session_id):
+            if not store.exists(session_id):
+                raise store.not_found(session_id)
             meta = _marked(store, session_id, record)
             try:
                 log.append_record(record)
@@ -72,7 +75,19 @@ def _mark(store: HistoryStore, session_id: str, record: dict[str, Any]) -> Sessi
     except (SessionLockedError, SessionBusyError):
         # The metadata belongs to whoever runs the turn, and is about to be written there.
         log.append_beside(record)
-        return _marked(store, session_id, record)
+        _show_in_listings(store, session_id)
+        # An earlier mark may be in the log alone as well.
+        return store.load(session_id).meta
+
+
+def _show_in_listings(store: HistoryStore, session_id: str) -> None:
+    # A listing looks at metadata, not into every log, and so would miss it until the turn has ended.
+    try:
+        from openheim.store.index import SessionIndex
+
+        SessionIndex(store).refresh(session_id)
+    except (ImportError, StorageError) as err:
+        _log.info("the index does not show what session %s was marked with: %s", session_id, err)
 
 
 def _marked(store: HistoryStore, session_id: str, record: dict[str, Any]) -> SessionMeta:
