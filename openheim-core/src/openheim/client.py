@@ -380,9 +380,9 @@ class SyncClient:
         """See :meth:`Client.export_json`."""
         return self.portal.call(partial(self._client.export_json, session_id, secrets=secrets))
 
-    def import_session(self, document: Any) -> str:
+    def import_session(self, document: Any, *, cwd: Path | str | None = None) -> str:
         """See :meth:`Client.import_session`."""
-        return self.portal.call(partial(self._client.import_session, document))
+        return self.portal.call(partial(self._client.import_session, document, cwd=cwd))
 
 
 class SyncSession:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 
-from openheim._arguments import items
+from openheim._arguments import items, texts, whole_number
 from openheim.agent.calls import CallContext, prepare_calls, run_calls
 from openheim.agent.loop import nobody
 from openheim.agent.steps import DirectSteps, timestamp
@@ -202,7 +202,11 @@ class Runtime:
             ConfigError: a setting is missing or wrong, or names something unknown.
             PluginError: a plugin that was named cannot be used.
             StorageError: there is no place for the session's files.
+            TypeError: an argument is of another type, such as a text where a list is expected.
+            UsageError: ``max_iterations`` is less than 1.
         """
+        skills = texts("skills", skills)
+        allow, deny = _checked(allow, deny, max_iterations)
         warnings: list[str] = []
         place = self._place(cwd, warnings)
         binding = self.bind(provider, model)
@@ -244,9 +248,10 @@ class Runtime:
         Raises:
             SessionNotFoundError: there is no such session.
             StorageError: its history cannot be read.
-            UsageError: it is live, and was loaded with other arguments.
-            ConfigError, PluginError: as :meth:`new_session`.
+            UsageError: it is live, and was loaded with other arguments; or as :meth:`new_session`.
+            ConfigError, PluginError, TypeError: as :meth:`new_session`.
         """
+        allow, deny = _checked(allow, deny, max_iterations)
         live = self.live.get(session_id)
         if live is not None:
             unmet = self._unmet_place_and_model(live, cwd, provider, model) + live.options.unmet(
@@ -603,3 +608,12 @@ class Runtime:
             for session in self.live:
                 if session.running:
                     session.refresh_lease()
+
+
+def _checked(
+    allow: Sequence[str], deny: Sequence[str], max_iterations: int | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Both lists, once all of it is what it should be."""
+    if max_iterations is not None:
+        whole_number("max_iterations", max_iterations, least=1)
+    return texts("allow", allow), texts("deny", deny)

@@ -13,7 +13,7 @@ from openheim.errors import SessionNotFoundError, StorageError
 from openheim.messages import Message, message_to_stored
 from openheim.store.lines import LogLines
 from openheim.store.log import LogPosition, SessionLog, entries
-from openheim.store.meta import SessionMeta, meta_text, read_meta, write_meta
+from openheim.store.meta import SessionMeta, drop_damaged, meta_text, read_meta, write_meta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,7 +179,9 @@ class HistoryStore:
             if meta is None:
                 digest.add_message(message_to_stored(entry))
         warnings = lines.warnings
-        if meta is None:
+        if meta is not None:
+            warnings += drop_damaged(meta)
+        else:
             warnings.append("the metadata was missing or damaged and was made anew from the messages")
         meta = digest.complete(meta, session_id)
         return StoredSession(meta, messages, records, warnings, digest.state, position)

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ("FORMAT", "SessionMeta", "meta_text", "read_meta", "state_in", "timestamp", "title_of", "write_meta")
+__all__ = (
+    "FORMAT",
+    "SessionMeta",
+    "drop_damaged",
+    "meta_text",
+    "read_meta",
+    "state_in",
+    "timestamp",
+    "title_of",
+    "write_meta",
+)
 
 FORMAT = 1
 
@@ -124,6 +134,24 @@ def state_in(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _STATE_OF = {"session": ("mode", "provider", "model", "cwd"), "mode": ("mode",), "model": ("provider", "model")}
+
+
+def drop_damaged(meta: SessionMeta) -> list[str]:
+    """Takes out further keys of this format that hold what they cannot; what was taken out, one line each."""
+    dropped = []
+    if not isinstance(meta.extra.get("context", {}), dict):
+        del meta.extra["context"]
+        dropped.append("context")
+    decisions = meta.extra.get("decisions", {})
+    usable = (
+        {key: decision for key, decision in decisions.items() if decision in ("allow", "deny")}
+        if isinstance(decisions, dict)
+        else {}
+    )
+    if usable != decisions:
+        meta.extra["decisions"] = usable
+        dropped.append("decisions")
+    return [f"{name} in the metadata is damaged; what cannot be read of it is left out" for name in dropped]
 
 
 def title_of(text: str) -> str | None:
