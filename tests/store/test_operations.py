@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -295,6 +296,28 @@ def test_half_a_session_can_be_deleted(store: HistoryStore, missing: str) -> Non
     (store.log_path(ID) if missing == "log" else store.meta_path(ID)).unlink()
     delete_session(store, ID)
     assert not store.exists(ID)
+
+
+def test_a_session_is_deleted_where_its_lease_has_no_room(store: HistoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    lock = store.lock_path(ID)
+    for stale in (None, b"", b'{"pid": 1, "hostname": "elsewhere"}'):
+        write_session(store, ID, user("one"))
+        with monkeypatch.context() as patched:
+            patched.setattr("openheim.store.lease.os.write", full)
+            if stale is not None:
+                lock.write_bytes(stale)
+                # Of somebody whom nobody can ask, and who is to be believed for now.
+                with pytest.raises(SessionLockedError):
+                    delete_session(store, ID)
+                os.utime(lock, (1, 1))
+            with pytest.raises(StorageError):
+                store.lease(ID).acquire()
+            delete_session(store, ID)
+        assert not store.exists(ID)
+        assert not lock.exists()
 
 
 def test_a_session_in_use_is_not_deleted(store: HistoryStore) -> None:

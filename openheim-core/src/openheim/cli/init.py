@@ -15,6 +15,7 @@ from openheim.config.selection import KEY_VARIABLES, key_advice
 from openheim.config.template import PROVIDER_CHOICES, config_template
 from openheim.errors import ConfigError, StorageError
 from openheim.plugins.first_party import distribution_of
+from openheim.store.writing import create_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,18 +57,18 @@ def init(
 
 
 def _write_new(path: Path, text: str) -> None:
+    """Writes a file whole, unless there is one, whoever made it a moment ago."""
+    hint = "name a folder that can be written and has space: OPENHEIM_HOME, or data_dir in the config"
     try:
+        if os.path.lexists(path):
+            raise FileExistsError
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Exclusive: a file that exists is never opened for writing, whoever made it a moment ago.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        create_whole(path, text.encode())
     except FileExistsError:
         print(f"kept {path} as it is")
         return
+    except StorageError as err:
+        raise StorageError(err.message, hint=hint) from err
     except OSError as err:
-        raise StorageError(
-            f"cannot write {path}: {err.strerror}",
-            hint="name a folder that can be written: OPENHEIM_HOME, or data_dir in the config",
-        ) from err
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+        raise StorageError(f"cannot write {path}: {err.strerror}", hint=hint) from err
     print(f"wrote {path}")

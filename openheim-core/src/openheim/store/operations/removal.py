@@ -35,7 +35,7 @@ def delete_session(store: HistoryStore, session_id: str) -> None:
     """
     if not store.exists(session_id):
         raise store.not_found(session_id)
-    with store.lease(session_id):
+    with store.lease(session_id).held_for_removal():
         # The metadata last: as long as it is there the session can be found, and deleted.
         for path in (store.log_path(session_id), store.metrics_path(session_id), store.meta_path(session_id)):
             try:
