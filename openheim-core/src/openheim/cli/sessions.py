@@ -252,6 +252,8 @@ def export_command(
 
     from openheim.store.operations.export import export_json, export_markdown
 
+    if output == "":
+        raise UsageError("--output needs the name of a file", hint="leave it out for standard output")
     loaded = read_settings()
     store = _store(loaded)
     found, secrets = _found(store, session_id), _secrets(loaded)
@@ -418,16 +420,46 @@ def _read(file: str) -> bytes:
     return data
 
 
+def _is_stdout(found: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(found, os.fstat(1))
+    except OSError:
+        return False
+
+
 def _write(output: str, text: str, force: bool) -> None:
-    from pathlib import Path
+    """Writes to a file, which appears whole, or into what stands there and is none: a pipe, or ``/dev/null``."""
+    import stat
 
     from openheim.store.writing import create_whole, replace_whole
 
-    path, data = Path(output), text.encode(errors="replace")
+    data = text.encode(errors="replace")
+    # Where it is a link, the file that it points to is meant.
+    target = os.path.realpath(output)
     try:
-        if force:
-            replace_whole(path, data)
+        found = os.stat(output)
+    except FileNotFoundError:
+        found = None
+    except OSError as err:
+        raise UsageError(f"cannot write {output}: {err.strerror}", hint="name another file") from err
+    try:
+        if found is None:
+            create_whole(target, data)
+        elif _is_stdout(found):
+            print_text(text, end="")
+        elif stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode):
+            with open(output, "wb", buffering=0) as stream:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[stream.write(rest) or 0 :]
+        elif not stat.S_ISREG(found.st_mode):
+            raise UsageError(f"{output} is no file", hint="use another name")
+        elif force:
+            replace_whole(target, data)
+            os.chmod(target, stat.S_IMODE(found.st_mode))
         else:
-            create_whole(path, data)
+            raise FileExistsError
     except FileExistsError:
         raise UsageError(f"{output} exists already", hint="use another name, or --force") from None
+    except OSError as err:
+        raise UsageError(f"cannot write {output}: {err.strerror}", hint="name another file") from err
