@@ -20,6 +20,7 @@ from openheim.messages import Message, TextBlock, ToolResultBlock, Usage
 from openheim.store import HistoryStore
 from openheim.store.digest import LogDigest, text_of
 from openheim.store.index import SessionIndex
+from openheim.store.index.database import Database
 from openheim.store.operations.listing import list_sessions, search_sessions
 from openheim.store.operations.removal import delete_session
 from openheim.store.rows import SessionPage
@@ -380,6 +381,18 @@ def test_an_index_that_cannot_be_written_is_an_error_and_listing_goes_on_without
     with pytest.raises(StorageError, match="cannot use the index"):
         SessionIndex(store).search("word")
     assert ids(list_sessions(store)) == [ID]
+
+
+def test_a_full_disk_is_not_mended_by_deleting_the_index(index: SessionIndex) -> None:
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA max_page_count = 1")
+        connection.execute("CREATE TABLE filling (x)")
+        connection.execute("INSERT INTO filling VALUES (zeroblob(1000000))")
+
+    with pytest.raises(StorageError, match="full") as caught:
+        Database(index.path).run(fill)
+    assert caught.value.hint is not None
+    assert "free space" in caught.value.hint
 
 
 def test_a_writer_who_takes_long_does_not_stop_readers(
