@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from openheim.jsontext import is_deep
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -361,6 +359,11 @@ def message_from_stored(raw: Any) -> Message:
 
 def _shallow(kept: T) -> T:
     """What is kept as it was read, and written again, as long as it can be."""
+    if not kept:
+        return kept
+    # Few messages have anything of the kind, and whoever only makes messages needs no JSON.
+    from openheim.jsontext import is_deep
+
     if is_deep(kept):
         raise ValueError("a message is nested too deeply")
     return kept
