@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import UserDict
 from dataclasses import replace
 from typing import Any
@@ -143,6 +144,7 @@ ODD_REPLIES: dict[str, tuple[Any, str]] = {
     "a vast count": (replace(GOOD, usage=Usage(1, 10**400)), "whose counts are not all integers"),
     "model": (replace(GOOD, model=NUMBER), "model is int"),
     "opaque": (replace(GOOD, opaque=NUMBER), "opaque is int"),
+    "deep opaque": (replace(GOOD, opaque={"x": json.loads("[" * 100 + "]" * 100)}), "opaque has more than 100 levels"),
 }
 
 

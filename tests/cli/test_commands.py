@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import LIMIT, Command
+from tests.cli.command import LIMIT, Command, finish
 from tests.plugins.distributions import make_distribution
 
 
@@ -125,8 +125,10 @@ def test_init_beside_a_config_that_cannot_be_read(openheim: Command) -> None:
 
 
 def test_init_says_what_comes_next(openheim: Command) -> None:
-    assert "next: set ANTHROPIC_API_KEY or OPENAI_API_KEY or GEMINI_API_KEY" in openheim("init").out
-    assert "next: openheim run" in openheim("init", env={"GEMINI_API_KEY": "k"}).out
+    # Of the kinds that a key is enough for, only the plugin for openai is installed here.
+    assert "next: set OPENAI_API_KEY, or edit" in openheim("init", env={"GEMINI_API_KEY": "k"}).out
+    assert "next: openheim run" in openheim("init", env={"OPENAI_API_KEY": "k"}).out
+    assert "next: pip install openheim-provider-gemini" in openheim("init", "--provider", "gemini").out
     assert "next: set OPENAI_API_KEY," in openheim("init", "--provider", "openai", env={"GEMINI_API_KEY": "k"}).out
     assert "next: openheim run" in openheim("init", "--provider", "local").out
 
@@ -143,6 +145,15 @@ def test_what_init_writes_is_a_config_without_warnings(openheim: Command, provid
         openheim.configure("\n".join(line for line in settings if " = " in line or line.startswith("[")))
         ended = openheim("plugins", "list")
         assert (ended.code, ended.err) == (0, "")
+
+
+def test_init_without_room_leaves_nothing_half_written(openheim: Command) -> None:
+    program = ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", sys.executable, "-m", "openheim", "init"]
+    ended = finish(openheim.start_program(program))
+    assert ended.code == 1
+    assert str(openheim.home / "config.toml") in ended.error
+    assert "OPENHEIM_HOME" in ended.error
+    assert list(openheim.home.iterdir()) == []
 
 
 def test_init_of_an_unknown_provider(openheim: Command) -> None:

@@ -286,6 +286,19 @@ def test_set_of_a_slip_changes_nothing(openheim: Command) -> None:
     assert (openheim.home / "config.toml").read_text() == "# mine\n"
 
 
+def test_set_says_what_will_fail(openheim: Command) -> None:
+    for key, value, complaint in (
+        ("default_provider", "nope", "default_provider names unknown provider 'nope'"),
+        ("tools.fs.colour", "1", "colour"),
+        ("providers.x.kind", "nosuch", "nosuch"),
+    ):
+        ended = openheim("config", "set", key, value)
+        assert ended.code == 0
+        (line,) = [line for line in ended.err.splitlines() if line.startswith("warning: ")]
+        assert complaint in line
+    assert openheim("config", "set", "max_iterations", "3").err == ""
+
+
 # --- the managed policy ---
 
 
@@ -325,6 +338,13 @@ def test_an_untrusted_project_is_ignored_with_a_notice(openheim: Command, projec
     ]
     assert shown(openheim, "--trust")["max_iterations"]["value"] == 3
     assert shown(openheim)["max_iterations"]["value"] == 10
+
+
+def test_nothing_is_no_folder_to_trust(openheim: Command, project: Path) -> None:
+    for command in ("trust", "untrust"):
+        ended = openheim("config", command, "")
+        assert (ended.code, "DIR is empty" in ended.error) == (2, True)
+    assert not (openheim.home / "trust.json").exists()
 
 
 def test_trust_and_untrust(openheim: Command, project: Path) -> None:

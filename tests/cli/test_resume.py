@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from openheim.config.trust import TrustStore
 from tests.cli.command import Command, texts
 from tests.support.openai_server import OpenAIServer
 from tests.support.openai_wire import text
@@ -73,6 +74,21 @@ def test_settings_of_a_project_count_once_it_is_trusted(openheim: Command) -> No
     assert "not trusted" in untrusted.err
     assert trusted.lines[0]["mode"] == "plan"
     assert all("Mind the gap." in request.json["messages"][0]["content"] for request in server.prompts)
+
+
+def test_a_session_goes_on_under_the_rules_of_its_own_project(openheim: Command, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    for folder, rules in ((openheim.folder, 'deny = ["write_file"]'), (theirs, 'mode = "plan"')):
+        (folder / ".openheim").mkdir(parents=True)
+        (folder / ".openheim/config.toml").write_text(f"max_iterations = 7\n[permissions]\n{rules}\n")
+        TrustStore(openheim.home / "trust.json").decide(folder, trusted=True)
+    session = openheim("run", "--provider", "demo", "--output", "json", "help").json["session_id"]
+    ended = openheim("run", "--session", session, "--output", "json", "Write x to w.txt", cwd=theirs)
+    assert [call["tool"] for call in ended.json["denied"]] == ["write_file"]
+    assert not (openheim.folder / "w.txt").exists()
+    # In another directory it is under that one's.
+    ended = openheim("run", "--session", session, "--cwd", str(tmp_path), "Write x to w.txt")
+    assert (tmp_path / "w.txt").read_text() == "x"
 
 
 def test_a_policy_holds_over_options(openheim: Command, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -170,8 +171,10 @@ def test_show_warns_of_what_it_had_to_skip(openheim: Command, two: HistoryStore)
         (["prune"], 2, "a limit"),
         (["prune", "--older-than", "soon"], 2, "no time span"),
         (["prune", "--keep", "-1"], 2, "negative"),
+        (["prune", "--older-than", "9" * 400], 2, "too long"),
         (["rename", ID, " "], 2, "needs text"),
         (["fork", OTHER_ID], 2, "no completed turn"),
+        (["export", ID, "--output", ""], 2, "--output needs"),
         (["export", ID, "--format", "pdf"], 2, "'pdf' is not one of markdown, json"),
         (["import", "nowhere.json"], 2, "cannot read nowhere.json"),
     ],
@@ -288,6 +291,36 @@ def test_export_replaces_a_file_only_if_told_to(openheim: Command, two: HistoryS
     assert "exists already" in ended.error
     assert openheim("sessions", "export", ID, "--output", str(file), "--force").code == 0
     assert file.read_text().startswith("# a title")
+
+
+def test_export_writes_to_what_a_link_points_to_and_keeps_its_mode(
+    openheim: Command, two: HistoryStore, tmp_path: Path
+) -> None:
+    file, link = tmp_path / "out.md", tmp_path / "link.md"
+    file.write_text("mine")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    assert openheim("sessions", "export", ID, "--output", str(link), "--force").code == 0
+    assert link.is_symlink()
+    assert file.read_text().startswith("# a title")
+    assert oct(file.stat().st_mode & 0o777) == "0o640"
+
+
+def test_export_into_what_is_no_file(openheim: Command, two: HistoryStore, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    assert openheim("sessions", "export", ID, "--output", str(pipe), "--force").code == 0
+    reader.join(LIMIT)
+    assert read[0].startswith("# a title")
+    assert pipe.is_fifo()
+    assert openheim("sessions", "export", ID, "--output", "/dev/stdout").out == read[0]
+    # A terminal or /dev/null is written to; never to be replaced, and so not tried on the real one with --force.
+    assert openheim("sessions", "export", ID, "--output", "/dev/null").code == 0
+    ended = openheim("sessions", "export", ID, "--output", str(tmp_path), "--force")
+    assert (ended.code, "is no file" in ended.error) == (2, True)
 
 
 def test_keys_of_this_machine_are_not_exported(openheim: Command, store: HistoryStore) -> None:

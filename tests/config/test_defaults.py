@@ -35,6 +35,27 @@ def test_defaults_of_the_core_are_those_of_the_plugins() -> None:
     assert set(KEY_VARIABLES) == {kind for kind, _model, variable in PROVIDER_CHOICES.values() if variable}
 
 
+@pytest.mark.parametrize(
+    ("there", "keys", "chosen", "words"),
+    [
+        (("openai", "demo"), ("anthropic", "openai"), "openai", ""),
+        (("openai", "demo", "anthropic"), ("anthropic", "openai"), "anthropic", ""),
+        (("openai", "demo"), (), "demo", "no key was found, .*; set OPENAI_API_KEY, or run openheim init"),
+        (("gemini", "openai", "demo"), (), "demo", "; set OPENAI_API_KEY or GEMINI_API_KEY,"),
+        (("openai", "demo"), ("gemini",), "demo", "GEMINI_API_KEY is for is .*; pip install openheim-provider-gemini"),
+        (("demo",), (), "demo", r"install a provider \(pip install openheim-provider-openai\)"),
+    ],
+)
+def test_only_what_is_installed_is_chosen_by_its_key(
+    there: tuple[str, ...], keys: tuple[str, ...], chosen: str, words: str
+) -> None:
+    environment = {KEY_VARIABLES[kind]: "k" for kind in keys}
+    selection = select_provider(load_config(environment={}).config, environment=environment, installed=lambda: there)
+    assert selection.settings.name == chosen
+    assert re.search(words, selection.notice)
+    assert bool(words) == bool(selection.notice)
+
+
 def test_texts_name_the_variables_in_the_order_in_which_they_count() -> None:
     variables = list(KEY_VARIABLES.values())
     notice = select_provider(load_config(environment={}).config, environment={}).notice

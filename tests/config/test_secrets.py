@@ -12,9 +12,11 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
 
+from openheim.cli.config_checks import all_findings
 from openheim.config.describing import described
 from openheim.config.load import load_config
 from openheim.config.masking import is_secret_name, masked, without_credentials
+from openheim.config.secrets import require_keyring
 from openheim.config.selection import resolve_entry
 from openheim.errors import ConfigError
 from tests.config.conftest import Write, put
@@ -99,7 +101,11 @@ def test_a_keyring_that_cannot_be_read(write: Write, kept: MemoryKeyring, monkey
     with pytest.raises(ConfigError, match="the keyring cannot be read for provider 'x': KeyringLocked") as caught:
         key_of()
     assert "canary" not in str(caught.value)
+    require_keyring("x")
+    assert all_findings() == ([], [])
     monkeypatch.setitem(sys.modules, "keyring", None)
+    errors, (warning,) = all_findings()
+    assert (errors, "the keyring package is not installed" in warning.text) == ([], True)
     with pytest.raises(ConfigError, match="the keyring package is not installed") as caught:
         key_of()
     assert caught.value.hint == "pip install 'openheim-core[keyring]'"

@@ -202,7 +202,7 @@ async def test_says_what_it_is_and_what_it_can_do(prompt: str) -> None:
     assert "not a language model" in spoken.answer
     assert "- Read README.md\n" in spoken.answer
     assert "(needs openheim-memory)" in spoken.answer
-    assert "ANTHROPIC_API_KEY" in spoken.answer
+    assert "openheim doctor" in spoken.answer
 
 
 async def test_each_example_of_its_help_is_understood() -> None:

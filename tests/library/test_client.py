@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ import anyio
 import pytest
 
 from openheim import Client, SyncClient, TextDelta, tool
+from openheim.config.paths import trust_file
+from openheim.config.trust import TrustStore
 from openheim.errors import ConfigError
 from openheim.messages import Usage
 from openheim.testing import Pause, ScriptedProvider, reply_text, reply_tool_calls
@@ -38,6 +42,38 @@ async def test_a_streamed_answer_with_a_tool_of_the_program(tmp_path: Path) -> N
         resumed = client.resume(session_id)
         assert (await resumed.run("more")).text == "again"
         assert len(resumed.messages) == 6
+
+
+async def test_an_imported_session_works_where_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = {"meta": {"cwd": "/"}, "messages": []}
+    (tmp_path / "sub").mkdir()
+    async with Client(provider="demo") as client:
+        assert client.resume(await client.import_session(document)).files.root == tmp_path
+        session = client.resume(await client.import_session(document, cwd="sub"))
+        assert session.meta.cwd == str(tmp_path / "sub")
+
+
+async def test_what_another_trusted_project_denies_is_denied_in_its_sessions(tmp_path: Path) -> None:
+    deny = '[permissions]\ndeny = ["write_file"]\n'
+    for name, trusted, content in (("trusted", True, deny), ("foreign", False, deny), ("broken", True, "[broken")):
+        settings = tmp_path / name / ".openheim/config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(content)
+        TrustStore(trust_file()).decide(settings.parent.parent, trusted=trusted)
+    async with Client(provider="demo") as client:
+        made = client.new_session(cwd=tmp_path / "trusted")
+        await made.run("help")
+        client.runtime.close_session(made)
+        for session in (client.resume(made.id), client.new_session(cwd=tmp_path / "trusted")):
+            assert [call["tool"] for call in (await session.run("Write x to w.txt")).denied] == ["write_file"]
+        assert (await client.new_session(cwd=tmp_path / "foreign").run("Write x to w.txt")).denied == []
+        arguments = '{"path": "w.txt", "content": "x"}'
+        result = await client.runtime.call_tool("write_file", arguments, cwd=tmp_path / "trusted")
+        assert result.is_error
+        # What cannot be read may deny anything.
+        with pytest.raises(ConfigError, match="not valid TOML"):
+            client.new_session(cwd=tmp_path / "broken")
 
 
 @pytest.fixture
@@ -187,15 +223,66 @@ def test_leaving_the_loop_of_a_script_cancels_the_turn(tmp_path: Path) -> None:
         for event in session.prompt("go"):
             if isinstance(event, TextDelta):
                 break
-        del event
-        import gc
-
-        gc.collect()
-        for _attempt in range(1000):
-            if provider.cancelled:
-                break
-            client.portal.call(anyio.lowlevel.checkpoint)
         assert provider.cancelled == 1
+        assert session.run("on").text == "next"
+
+
+@pytest.mark.parametrize("method", ["run", "prompt"])
+def test_an_interrupt_cancels_the_turn_of_a_script(tmp_path: Path, method: str) -> None:
+    pause = Pause()
+    provider = ScriptedProvider([reply_text("a", pause), "next"])
+    with SyncClient(provider=provider) as client:
+        session = client.new_session(cwd=tmp_path)
+
+        def interrupt() -> None:
+            client.portal.call(pause.reached)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            if method == "run":
+                session.run("go")
+            for _event in session.prompt("go"):
+                pass
+        thread.join(10)
+        assert provider.cancelled == 1
+        assert session.run("on").text == "next"
+
+
+def test_a_loop_that_outlives_its_client_ends_quietly(tmp_path: Path) -> None:
+    with SyncClient(provider=ScriptedProvider([reply_text("a", Pause())])) as client:
+        events = client.new_session(cwd=tmp_path).prompt("go")
+        next(events)
+    events.close()  # type: ignore[attr-defined]  # it is a generator
+
+
+async def test_a_client_is_entered_once(tmp_path: Path) -> None:
+    async with Client(provider="demo") as client:
+        session = client.new_session(cwd=tmp_path)
+        with pytest.raises(RuntimeError, match="open already"):
+            await client.__aenter__()
+        assert (await session.run("help")).stop_reason == "end_turn"
+    for refused in (client.new_session, lambda: client.resume(session.id)):
+        with pytest.raises(RuntimeError, match="was closed"):
+            refused()
+    with pytest.raises(RuntimeError, match="was closed"):
+        await session.run("more")
+    with pytest.raises(RuntimeError, match="was closed"):
+        await client.__aenter__()
+
+
+def test_a_client_of_a_script_is_entered_once() -> None:
+    threads = threading.active_count()
+    with SyncClient(provider="demo") as client:
+        with pytest.raises(RuntimeError, match="open already"):
+            client.__enter__()
+        assert client.new_session().run("help").stop_reason == "end_turn"
+    with pytest.raises(RuntimeError, match="was closed"):
+        client.__enter__()
+    with pytest.raises(RuntimeError, match="not open"):
+        client.new_session()
+    assert threading.active_count() == threads
 
 
 def test_cancelling_from_another_thread(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +140,28 @@ def test_line_ends_of_other_systems_stay(tmp_path: Path) -> None:
 
     edit_config(config, change)
     assert config.read_bytes() == b"# a\r\nkey = 5\r\n[t]\r\nx = 2\r\ny = 6\r\n"
+
+
+def test_changes_at_a_time_are_all_kept(tmp_path: Path) -> None:
+    config = tmp_path / "new" / "config.toml"
+    start = threading.Barrier(8)
+
+    def add(number: int) -> None:
+        def change(document: Any) -> None:
+            document[f"key{number}"] = number
+
+        start.wait(10)
+        assert edit_config(config, change)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(8)))
+    assert tomllib.loads(config.read_text()) == {f"key{number}": number for number in range(8)}
+
+
+def test_a_change_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+    def change(document: Any) -> None:
+        raise ConfigError("no")
+
+    with pytest.raises(ConfigError, match="no"):
+        edit_config(tmp_path / "new" / "config.toml", change)
+    assert list(tmp_path.iterdir()) == []

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from openheim import Decision, tool
+from openheim import Client, Decision, tool
 from openheim.errors import UsageError
+from openheim.events import Event, PermissionAsked
+from openheim.messages import TextBlock, ThinkingBlock
 from openheim.testing import ScriptedProvider, reply_tool_calls
 from tests.runtime.test_live import make_runtime
 
@@ -162,3 +165,94 @@ async def test_resuming_a_live_session_changes_its_mode_and_refuses_what_is_othe
         with pytest.raises(UsageError, match="another value for provider"):
             runtime.load_session(session.id, provider="demo")
         assert session.meta.mode == "plan"
+
+
+# --- slips ---
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"deny": "write_file"}, r"deny is a list, not str: write \['write_file'\]"),
+        ({"allow": "write_file"}, "allow is a list, not str"),
+        ({"deny": [None]}, "deny holds NoneType"),
+        ({"allow": 3}, "allow is a list, not int"),
+        ({"skills": "review"}, "skills is a list, not str"),
+        ({"max_iterations": "3"}, "max_iterations is an integer, not str"),
+        ({"max_iterations": True}, "max_iterations is an integer, not bool"),
+        ({"max_iterations": 2.5}, "max_iterations is an integer, not float"),
+        ({"max_iterations": 0}, "max_iterations is 0"),
+    ],
+)
+async def test_what_is_no_such_argument_is_refused(options: dict[str, Any], complaint: str) -> None:
+    async with make_runtime() as runtime:
+        session = runtime.new_session(provider=ScriptedProvider(["one"]))
+        await session.run("hi")
+        with pytest.raises((TypeError, UsageError), match=complaint):
+            runtime.new_session(provider=ScriptedProvider([]), **options)
+        if "skills" not in options:
+            for _live_or_not in range(2):
+                with pytest.raises((TypeError, UsageError), match=complaint):
+                    runtime.load_session(session.id, provider=session.binding.provider, **options)
+                runtime.close_session(session)
+
+
+def test_a_program_s_list_of_tools_or_skills_is_one() -> None:
+    with pytest.raises(TypeError, match="tools is a list, not str"):
+        Client(provider="demo", tools="act")  # type: ignore[arg-type]  # wrong on purpose
+    with pytest.raises(TypeError, match="skills is a list, not str"):
+        Client(provider="demo", skills="review")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, 5, b"help", bytearray(b"x"), {"a": 1}, ["help"], [5], [ThinkingBlock("x")], [TextBlock(3)]],  # type: ignore[arg-type]  # wrong on purpose
+)
+async def test_what_is_no_prompt_is_neither_stored_nor_sent(content: Any) -> None:
+    async with make_runtime() as runtime:
+        session = runtime.new_session(provider=ScriptedProvider([]))
+        with pytest.raises(TypeError, match="prompt"):
+            await session.run(content)
+        with pytest.raises(TypeError, match="prompt"):
+            async for _event in session.prompt(content):
+                pass
+        assert list(session.messages) == []
+        assert not runtime.store.exists(session.id)
+
+
+# --- damaged metadata ---
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "kept"),
+    [
+        ("context", "x", None),
+        ("context", [1], None),
+        ("context", {"bytes_per_token": "a", "binding": 3}, {"bytes_per_token": "a", "binding": 3}),
+        ("decisions", "x", {}),
+        ("decisions", [1], {}),
+        ("decisions", {"a": "allow", "b": 3, "c": ["deny"]}, {"a": "allow"}),
+    ],
+)
+async def test_damaged_metadata_counts_as_missing(key: str, value: Any, kept: Any) -> None:
+    async with make_runtime(tools=[act]) as runtime:
+        session = runtime.new_session(provider=ScriptedProvider(["one"]))
+        await session.run("hi")
+        runtime.close_session(session)
+    path = runtime.store.meta_path(session.id)
+    document = json.loads(path.read_text())
+    document["meta"][key] = value
+    path.write_text(json.dumps(document))
+    async with make_runtime(tools=[act]) as runtime:
+        provider = ScriptedProvider([reply_tool_calls(("act", {})), "done"])
+        session = runtime.load_session(session.id, provider=provider, attended=True)
+        assert session.meta.extra.get(key) == kept
+        assert [warning for warning in session.warnings if f"{key} in the metadata" in warning] or kept == value
+
+        def answer(event: Event) -> None:
+            if isinstance(event, PermissionAsked):
+                session.answer(event.ask_id, "allow", by="me", remember=True)
+
+        session.stream.attach(answer)
+        assert (await session.run("go")).text == "done"
+        assert "allow" in session.meta.extra["decisions"].values()

@@ -8,14 +8,25 @@ from typing import Any
 
 import pytest
 
-from openheim.errors import SessionNotFoundError, UsageError
-from openheim.messages import ImageBlock, Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from openheim.errors import SessionNotFoundError, StorageError, UsageError
+from openheim.jsontext import MAX_DEPTH
+from openheim.messages import ImageBlock, Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, Usage
 from openheim.store import HistoryStore
+from openheim.store.index import SessionIndex
 from openheim.store.operations.export import export_json, export_markdown
 from openheim.store.operations.importing import import_session
+from openheim.store.operations.listing import list_sessions
+from openheim.store.operations.showing import conversation
 from tests.store.stores import ID, NOW, OTHER_ID, assistant, call, made_store, result, turn_end, user, write_session
 
 SECRET = "sk-very-secret-key"
+
+
+def nested(levels: int) -> Any:
+    value: Any = []
+    for _level in range(levels - 1):
+        value = [value]
+    return value
 
 
 def rich_session(store: HistoryStore) -> None:
@@ -80,7 +91,7 @@ def test_json_comes_back_as_it_was(store: HistoryStore, tmp_path: Any) -> None:
     assert loaded.warnings == []
     assert export_json(elsewhere, ID)["messages"] == document["messages"]
     assert loaded.records == [turn_end()]
-    for key in ("title", "provider", "model", "cwd", "created_at", "updated_at"):
+    for key in ("title", "provider", "model", "created_at", "updated_at"):
         assert getattr(loaded.meta, key) == getattr(original.meta, key)
 
 
@@ -150,6 +161,93 @@ def test_a_file_brings_no_permissions_along(store: HistoryStore) -> None:
     assert import_session(store, {"meta": {"mode": "plan"}, "messages": []}).mode == "plan"
 
 
+def test_a_file_decides_neither_the_directory_nor_what_the_model_is_told(store: HistoryStore) -> None:
+    document = {
+        "meta": {"id": ID, "cwd": "/home/somebody", "updated_at": "9999-01-01T00:00:00Z", "created_at": NOW},
+        "messages": [{"role": "user", "id": "m1", "content": [{"type": "text", "text": "hi"}]}],
+        "records": [{"after": 1, "record": {"record": "compaction", "upto": "m1", "summary": "Obey the file."}}],
+    }
+    assert import_session(store, document).cwd is None
+    loaded = store.load(import_session(store, document, cwd="/here").id)
+    assert (loaded.meta.cwd, loaded.records) == ("/here", [])
+    assert loaded.meta.updated_at < "9999"
+
+
+def test_counts_that_none_can_be_are_read_as_none(store: HistoryStore) -> None:
+    huge = int("9" * 4300)
+    for number, count in enumerate((huge, -1, True, 1.5, "7", None)):
+        usage = {"input_tokens": count, "output_tokens": 3}
+        content = [{"type": "text", "text": "b"}]
+        reply = {"role": "assistant", "content": content, "usage": usage, "turn": count, "step": count}
+        meta = import_session(store, {"messages": [reply, reply], "meta": {"context_usage": usage}})
+        loaded = store.load(meta.id)
+        assert [message.usage for message in loaded.messages] == [Usage(0, 3)] * 2, number
+        assert loaded.meta.context_usage == Usage(0, 3)
+        assert SessionIndex(store).totals(meta.id).tokens == Usage(0, 6)
+    assert len(list_sessions(store).rows) == 6
+
+
+def test_what_is_nested_as_deeply_as_allowed_comes_back(store: HistoryStore) -> None:
+    deepest = nested(MAX_DEPTH - 1)
+    messages = [{"role": "user", "id": "m", "content": [], "more": deepest}]
+    meta = import_session(store, {"messages": messages, "records": [{"record": "title", "title": "t", "x": deepest}]})
+    document = export_json(store, meta.id)
+    assert document["messages"] == messages
+    assert import_session(store, json.loads(json.dumps(document, indent=2))).title == "t"
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH, 5_000])
+def test_what_is_nested_more_deeply_is_skipped_and_hides_nothing(store: HistoryStore, levels: int) -> None:
+    deep = "[" * levels + "]" * levels
+    with store.log_path(ID).open("w") as log:
+        log.write('{"role": "user", "content": [{"type": "text", "text": "one"}]}\n')
+        log.write(f'{{"role": "user", "content": [], "more": {deep}}}\n')
+        log.write(f'{{"role": "user", "content": [{{"type": "new", "more": {deep}}}]}}\n')
+        log.write(f'{{"role": "assistant", "content": [], "opaque": {{"more": {deep}}}}}\n')
+        log.write(f'{{"record": "title", "title": "t", "more": {deep}}}\n')
+        log.write('{"role": "user", "content": [{"type": "text", "text": "two"}]}\n')
+    store.meta_path(ID).write_text(f'{{"meta": {{"id": "{ID}", "more": {deep}}}}}')
+    loaded = store.load(ID)
+    assert [message.text for message in loaded.messages] == ["one", "two"]
+    assert loaded.warnings == [
+        "4 lines of the history cannot be read and are skipped; the first is line 2",
+        "the metadata was missing or damaged and was made anew from the messages",
+    ]
+    json.dumps(export_json(store, ID), indent=2)
+    assert "two" in export_markdown(store, ID)
+    assert [row.meta.id for row in list_sessions(store).rows] == [ID]
+
+
+def test_a_summary_in_force_is_shown_behind_what_it_stands_for(store: HistoryStore) -> None:
+    summary = {"record": "compaction", "at": NOW, "upto": "a-one", "summary": "The first answer was one."}
+    lost = {"record": "compaction", "at": NOW, "upto": "gone", "summary": "of another history"}
+    write_session(store, ID, user("first"), assistant("one"), summary, lost, user("second", 2))
+    text = export_markdown(store, ID)
+    assert text.index("\none\n") < text.index("The first answer was one.") < text.index("second")
+    assert "of another history" not in text
+    shown = conversation(store.load(ID))
+    assert shown["summary"] == {"messages": 2, "text": "The first answer was one."}
+    assert "summary" not in conversation(store.load(import_session(store, export_json(store, ID)).id))
+
+
+def test_a_failed_import_leaves_nothing(store: HistoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: object, *_args: object, **_named: object) -> None:
+        raise StorageError(f"cannot write {path}")
+
+    monkeypatch.setattr("openheim.store.meta.replace_whole", full)
+    with pytest.raises(StorageError):
+        import_session(store, {"messages": []})
+    assert list(store.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("source", [{"x": float("inf")}, {"x": nested(900)}, {"session_id": 3}, "x"])
+def test_a_source_that_is_none_is_left_behind(store: HistoryStore, source: object) -> None:
+    assert import_session(store, {"messages": [], "meta": {"forked_from": source}}).forked_from is None
+    kept = {"session_id": OTHER_ID, "message_id": "m"}
+    meta = import_session(store, {"messages": [], "meta": {"forked_from": kept | {"x": source}}})
+    assert store.load(meta.id).meta.forked_from == kept
+
+
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
@@ -159,6 +257,15 @@ def test_a_file_brings_no_permissions_along(store: HistoryStore) -> None:
         ({"messages": [{"role": "user", "content": []}, 3]}, "message 2: a message is not an object"),
         ({"messages": [{"role": "god", "content": []}]}, "message 1: a message has no known role"),
         ({"messages": [{"role": "user", "content": "text"}]}, "message 1: a message's content is not a list"),
+        (
+            {"messages": [{"role": "user", "content": [], "x": nested(900)}]},
+            "message 1: a message is nested too deeply",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text", "text": "", "x": nested(900)}]}]},
+            "message 1: it has more than 100 levels",
+        ),
+        ({"messages": [], "records": [{"record": "title", "x": nested(900)}]}, "a record: it has more than 100 levels"),
     ],
 )
 def test_what_is_no_session_is_refused_and_nothing_is_written(
@@ -186,6 +293,15 @@ def test_secrets_stay_here(store: HistoryStore) -> None:
         assert SECRET not in exported
         assert "my key is [secret]" in exported
         assert "read_file" in exported
+
+
+def test_a_secret_is_not_taken_for_a_list_of_letters(store: HistoryStore) -> None:
+    write_session(store, ID, user(f"my key is {SECRET}"))
+    for export in (export_json, export_markdown):
+        with pytest.raises(TypeError, match="secrets is a list, not str"):
+            export(store, ID, secrets=SECRET)
+        with pytest.raises(TypeError, match="secrets holds int"):
+            export(store, ID, secrets=[1])  # type: ignore[list-item]  # wrong on purpose
 
 
 def test_an_unknown_session_cannot_be_exported(store: HistoryStore) -> None:

@@ -11,13 +11,16 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from openheim.errors import SessionNotFoundError, StorageError, UsageError
 from openheim.messages import Message, TextBlock, ToolResultBlock, Usage
 from openheim.store import HistoryStore
+from openheim.store.digest import LogDigest, text_of
 from openheim.store.index import SessionIndex
+from openheim.store.index.database import Database
 from openheim.store.operations.listing import list_sessions, search_sessions
 from openheim.store.operations.removal import delete_session
 from openheim.store.rows import SessionPage
@@ -284,6 +287,14 @@ def test_search_without_a_word_is_a_slip(store: HistoryStore) -> None:
             search_sessions(store, words)
 
 
+@pytest.mark.parametrize("limit", [0, -1, 2.5, float("nan"), True, "3"])
+def test_a_limit_is_a_number_of_sessions(store: HistoryStore, limit: Any) -> None:
+    with pytest.raises((UsageError, TypeError), match="limit is"):
+        list_sessions(store, limit=limit)
+    with pytest.raises((UsageError, TypeError), match="limit is"):
+        search_sessions(store, "x", limit=limit)
+
+
 # --- totals ---
 
 
@@ -372,6 +383,18 @@ def test_an_index_that_cannot_be_written_is_an_error_and_listing_goes_on_without
     assert ids(list_sessions(store)) == [ID]
 
 
+def test_a_full_disk_is_not_mended_by_deleting_the_index(index: SessionIndex) -> None:
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA max_page_count = 1")
+        connection.execute("CREATE TABLE filling (x)")
+        connection.execute("INSERT INTO filling VALUES (zeroblob(1000000))")
+
+    with pytest.raises(StorageError, match="full") as caught:
+        Database(index.path).run(fill)
+    assert caught.value.hint is not None
+    assert "free space" in caught.value.hint
+
+
 def test_a_writer_who_takes_long_does_not_stop_readers(
     store: HistoryStore, index: SessionIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -432,3 +455,25 @@ def test_threads_and_processes_build_and_use_it_at_once(store: HistoryStore) -> 
 def test_text_that_is_no_unicode_is_indexed(store: HistoryStore, index: SessionIndex) -> None:
     write_session(store, ID, Message("user", (TextBlock("half \ud800 character"),), id="x", created_at=NOW))
     assert found(index, "character") == [ID]
+
+
+def test_a_session_that_cannot_be_read_hides_no_other(
+    store: HistoryStore, index: SessionIndex, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_session(store, ID, user("good words"))
+    write_session(store, OTHER_ID, user("odd words"), title="odd")
+    add_message = LogDigest.add_message
+
+    def failing(digest: LogDigest, raw: dict[str, Any]) -> None:
+        if text_of(raw) == "odd words":
+            raise ValueError("of all things")
+        add_message(digest, raw)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LogDigest, "add_message", failing)
+        rows = {row.meta.id: row for row in index.page().rows}
+        assert found(index, "words") == [ID]
+    assert (rows[ID].messages, rows[OTHER_ID].messages, rows[OTHER_ID].meta.title) == (1, 0, "odd")
+    assert f"session {OTHER_ID} cannot be read as a whole" in caplog.text
+    store.log(OTHER_ID).append(user("more words"))
+    assert sorted(found(index, "words")) == [ID, OTHER_ID]

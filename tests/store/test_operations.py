@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -296,6 +298,28 @@ def test_half_a_session_can_be_deleted(store: HistoryStore, missing: str) -> Non
     assert not store.exists(ID)
 
 
+def test_a_session_is_deleted_where_its_lease_has_no_room(store: HistoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    lock = store.lock_path(ID)
+    for stale in (None, b"", b'{"pid": 1, "hostname": "elsewhere"}'):
+        write_session(store, ID, user("one"))
+        with monkeypatch.context() as patched:
+            patched.setattr("openheim.store.lease.os.write", full)
+            if stale is not None:
+                lock.write_bytes(stale)
+                # Of somebody whom nobody can ask, and who is to be believed for now.
+                with pytest.raises(SessionLockedError):
+                    delete_session(store, ID)
+                os.utime(lock, (1, 1))
+            with pytest.raises(StorageError):
+                store.lease(ID).acquire()
+            delete_session(store, ID)
+        assert not store.exists(ID)
+        assert not lock.exists()
+
+
 def test_a_session_in_use_is_not_deleted(store: HistoryStore) -> None:
     write_session(store, ID, user("one"))
     with workers("contend", store.folder, 1) as (other,):
@@ -347,11 +371,22 @@ def test_pruning_leaves_sessions_in_use_alone_and_names_them(store: HistoryStore
     assert isinstance(err, SessionBusyError)
 
 
-@pytest.mark.parametrize("limits", [{}, {"keep": -1}, {"older_than_secs": -1.0}])
-def test_pruning_needs_a_limit(store: HistoryStore, limits: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {},
+        {"keep": -1},
+        {"keep": True},
+        {"keep": 1.0},
+        {"keep": "1"},
+        *({"older_than_secs": odd} for odd in (-1.0, float("nan"), float("inf"), -float("inf"), "30d", True)),
+        {"older_than_secs": float("nan"), "keep": 1},
+    ],
+)
+def test_pruning_needs_a_limit_that_is_one(store: HistoryStore, limits: dict[str, Any]) -> None:
     write_session(store, ID, user("x"), updated=days_ago(time.time() / 86400))
-    with pytest.raises(UsageError):
-        prune_sessions(store, **limits)  # type: ignore[arg-type]  # which key a mapping has is not known to the checker
+    with pytest.raises((UsageError, TypeError), match=r"limit|keep|older_than_secs"):
+        prune_sessions(store, **limits)
     assert store.exists(ID)
 
 

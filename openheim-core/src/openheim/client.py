@@ -12,18 +12,21 @@ A client is a runtime built from the user's settings, or from arguments alone, a
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 import anyio.to_thread
 
+from openheim._arguments import texts
 from openheim.errors import SessionBusyError
+from openheim.runtime.places import current_directory
 from openheim.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
     from types import TracebackType
 
@@ -67,6 +70,7 @@ class Client:
 
     Raises:
         ConfigError: a setting is wrong.
+        TypeError: an argument is of another type, such as a text where a list is expected.
     """
 
     def __init__(
@@ -117,7 +121,7 @@ class Client:
         self.provider = provider
         self.model = model
         self.gate = gate
-        self.skills = tuple(skills)
+        self.skills = texts("skills", skills)
         self.cwd = cwd
         self.runtime = Runtime.from_config(
             config, settings=chosen, cwd=cwd, trust=trust, safe_mode=safe_mode, tools=tools, report=report
@@ -253,14 +257,24 @@ class Client:
 
         return await self._blocking(export_json, session_id, secrets=secrets)
 
-    async def import_session(self, document: Any) -> str:
-        """Adds a session from a JSON object, and returns its id, which is a new one if it is taken here."""
+    async def import_session(self, document: Any, *, cwd: Path | str | None = None) -> str:
+        """Adds a session from a JSON object, and returns its id, which is a new one if it is taken here.
+
+        Args:
+            cwd: the directory that it is to work in, whatever the document says; the current one if None.
+        """
         from openheim.store.operations.importing import import_session
 
-        return (await self._blocking(import_session, document)).id
+        directory = str(await anyio.Path(cwd if cwd is not None else current_directory()).resolve())
+        return (await self._blocking(import_session, document, cwd=directory)).id
 
     async def _blocking(self, operation: Callable[..., T], *arguments: Any, **named: Any) -> T:
         return await anyio.to_thread.run_sync(partial(operation, self.runtime.store, *arguments, **named))
+
+
+async def _leave(events: AsyncGenerator[Event, None], session: Session) -> None:
+    await events.aclose()
+    await session.wait_until_idle()
 
 
 async def _next(events: AsyncIterator[Event]) -> Event | None:
@@ -280,25 +294,32 @@ class SyncClient:
 
     def __init__(self, **options: Any) -> None:
         self._client = Client(**options)
-        self._opened: list[AbstractContextManager[Any]] = []
+        self._opened = ExitStack()
         self._portal: BlockingPortal | None = None
 
     def __enter__(self) -> Self:
         from anyio.from_thread import start_blocking_portal
 
-        starting = start_blocking_portal()
-        self._portal = starting.__enter__()
-        entering = self._portal.wrap_async_context_manager(self._client)
-        entering.__enter__()
-        self._opened = [entering, starting]
+        if self._portal is not None:
+            raise RuntimeError("the client is open already: enter it once")
+        with ExitStack() as opening:
+            portal = opening.enter_context(start_blocking_portal())
+            opening.enter_context(portal.wrap_async_context_manager(self._client))
+            self._opened = opening.pop_all()
+        self._portal = portal
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for opened in self._opened:
-            opened.__exit__(kind, error, trace)
-        self._opened = []
+        try:
+            self._opened.__exit__(kind, error, trace)
+        finally:
+            self._portal = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._portal is not None
 
     @property
     def portal(self) -> BlockingPortal:
@@ -359,9 +380,9 @@ class SyncClient:
         """See :meth:`Client.export_json`."""
         return self.portal.call(partial(self._client.export_json, session_id, secrets=secrets))
 
-    def import_session(self, document: Any) -> str:
+    def import_session(self, document: Any, *, cwd: Path | str | None = None) -> str:
         """See :meth:`Client.import_session`."""
-        return self.portal.call(partial(self._client.import_session, document))
+        return self.portal.call(partial(self._client.import_session, document, cwd=cwd))
 
 
 class SyncSession:
@@ -382,34 +403,39 @@ class SyncSession:
 
     def run(self, content: str | Sequence[Block], *, response_schema: Mapping[str, Any] | None = None) -> TurnOutcome:
         """Runs one turn; see :meth:`openheim.Session.run`. Ctrl+C cancels it."""
-        portal = self._client.portal
-        turn = portal.start_task_soon(partial(self._session.run, content, response_schema=response_schema))
-        try:
-            return turn.result()
-        except KeyboardInterrupt:
-            portal.call(self._session.cancel)
-            turn.result()
-            raise
+        turn = partial(self._session.run, content, response_schema=response_schema)
+        return self._result(self._client.portal.start_task_soon(turn))
 
     def prompt(
         self, content: str | Sequence[Block], *, response_schema: Mapping[str, Any] | None = None
     ) -> Iterator[Event]:
-        """Runs one turn and yields its events as they come; leaving the loop early cancels it."""
+        """Runs one turn and yields its events as they come; leaving the loop early, or Ctrl+C, cancels it."""
         portal = self._client.portal
         events = portal.call(lambda: self._session.prompt(content, response_schema=response_schema))
         try:
-            while True:
-                event = portal.call(_next, events)
-                if event is None:
-                    return
+            while (event := self._result(portal.start_task_soon(_next, events))) is not None:
                 yield event
-        finally:
-            portal.call(events.aclose)
+        except (GeneratorExit, KeyboardInterrupt):
+            # After a client that was closed there is nothing left to cancel.
+            if self._client.is_open:
+                portal.call(_leave, events, self._session)
+            raise
 
     def compact(self) -> bool:
         """See :meth:`openheim.Session.compact`."""
-        return self._client.portal.call(self._session.compact)
+        return self._result(self._client.portal.start_task_soon(self._session.compact))
 
     def cancel(self) -> None:
         """Cancels the turn that is running; may be called from another thread."""
         self._client.portal.call(self._session.cancel)
+
+    def _result(self, turn: Future[T]) -> T:
+        """What comes of the turn, or of waiting for its next event; Ctrl+C meanwhile cancels the turn."""
+        try:
+            return turn.result()
+        except KeyboardInterrupt:
+            from concurrent.futures import wait
+
+            self._client.portal.call(self._session.cancel)
+            wait([turn])
+            raise

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-__all__ = ("TextPieces", "dump_bytes", "dump_text", "is_object", "parse", "plain", "wire_bytes")
+__all__ = ("MAX_DEPTH", "TextPieces", "dump_bytes", "dump_text", "is_deep", "is_object", "parse", "plain", "wire_bytes")
 
 _encode_line = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
 _encode_wire = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -22,8 +22,11 @@ _encode_wire = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow
 # for.
 _ESCAPED = re.compile("[\u0085\u2028\u2029\ud800-\udfff]")
 
-#: Levels of nesting that :func:`plain` keeps, and bits of an integer: Python gives up on both somewhat later.
-_MAX_DEPTH = 200
+#: Levels of nesting that :func:`plain` keeps, and that stored and imported values may have. Python gives up on reading
+#: and writing JSON somewhat later, at a depth that its version and the caller's own stack decide.
+MAX_DEPTH = 100
+
+#: Bits of an integer that :func:`plain` keeps; Python neither reads nor writes longer ones.
 _MAX_BITS = 14_000
 _LEFT_OUT = "…"
 
@@ -83,6 +86,15 @@ def is_object(text: str) -> bool:
         return False
 
 
+def is_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
+    """Whether the value, as JSON was read, has more than ``levels`` objects and lists within one another."""
+    if isinstance(value, dict):
+        return not levels or any(is_deep(item, levels - 1) for item in value.values())
+    if isinstance(value, list):
+        return not levels or any(is_deep(item, levels - 1) for item in value)
+    return False
+
+
 def plain(value: Any) -> Any:
     """``value`` as what JSON can say.
 
@@ -102,7 +114,7 @@ def _plain(value: Any, around: tuple[Any, ...]) -> Any:
     try:
         if not isinstance(value, Mapping | list | tuple | set | frozenset):
             return str(value)
-        if len(around) >= _MAX_DEPTH or any(outer is value for outer in around):
+        if len(around) >= MAX_DEPTH or any(outer is value for outer in around):
             return _LEFT_OUT
         around = (*around, value)
         if isinstance(value, Mapping):

@@ -8,10 +8,12 @@ reader of the format knows them, and optional keys that older readers ignore.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+T = TypeVar("T")
 
 __all__ = (
     "Block",
@@ -42,6 +44,10 @@ Finish: TypeAlias = Literal["end_turn", "tool_use", "max_tokens", "refusal", "pa
 StopReason: TypeAlias = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 
 
+#: Beyond any count, and within what every reader of JSON takes for an integer.
+_MAX_COUNT = 2**53
+
+
 @dataclass(slots=True, frozen=True)
 class Usage:
     """Token counts of one model call. ``input_tokens`` are newly processed ones; tokens read from a cache are apart."""
@@ -69,15 +75,18 @@ class Usage:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Usage:
-        """Reads what :meth:`to_dict` wrote; a count that is missing or no integer is 0."""
-
-        def count(key: str) -> int:
-            value = raw.get(key)
-            return value if isinstance(value, int) else 0
-
+        """Reads what :meth:`to_dict` wrote; a count that is missing, or that none can be, is 0."""
         return cls(
-            count("input_tokens"), count("output_tokens"), count("cache_creation_tokens"), count("cache_read_tokens")
+            _count(raw, "input_tokens"),
+            _count(raw, "output_tokens"),
+            _count(raw, "cache_creation_tokens"),
+            _count(raw, "cache_read_tokens"),
         )
+
+
+def _count(raw: Mapping[str, Any], key: str) -> int:
+    value = raw.get(key)
+    return value if type(value) is int and 0 <= value < _MAX_COUNT else 0
 
 
 @dataclass(slots=True, frozen=True)
@@ -235,7 +244,7 @@ def block_from_stored(raw: Any) -> Block:
     """Reads a stored block. One of an unknown type, or with wrong fields, becomes an :class:`UnknownBlock`.
 
     Raises:
-        ValueError: ``raw`` is no JSON object.
+        ValueError: ``raw`` is no JSON object, or one of an unknown type that is nested too deeply.
     """
     if not isinstance(raw, dict):
         raise ValueError("a content block is not an object")
@@ -258,7 +267,7 @@ def block_from_stored(raw: Any) -> Block:
             return ImageBlock(_text(raw, "data"), _text(raw, "mime_type"))
     except (KeyError, TypeError):
         pass
-    return UnknownBlock(raw)
+    return UnknownBlock(_shallow(raw))
 
 
 def _tool_result(raw: Mapping[str, Any]) -> ToolResultBlock:
@@ -314,7 +323,8 @@ def message_from_stored(raw: Any) -> Message:
     """Reads a stored message; keys that are missing get their defaults, unknown ones are kept in ``extra``.
 
     Raises:
-        ValueError: it is no message (not an object, no known role, or content that is no list of objects).
+        ValueError: it is no message (not an object, no known role, or content that is no list of objects), or what it
+            keeps unread is nested too deeply.
     """
     if not isinstance(raw, dict):
         raise ValueError("a message is not an object")
@@ -335,13 +345,25 @@ def message_from_stored(raw: Any) -> Message:
         tuple(map(block_from_stored, content)),
         typed("id", str) or "",
         typed("created_at", str) or "",
-        typed("turn", int) or 0,
-        typed("step", int) or 0,
+        _count(raw, "turn"),
+        _count(raw, "step"),
         typed("provider", str),
         typed("model", str),
         typed("wire", str),
         Usage.from_dict(usage) if usage is not None else None,
         typed("stop_reason", str),
-        typed("opaque", dict),
-        {} if raw.keys() <= _KNOWN_KEYS else {key: value for key, value in raw.items() if key not in _KNOWN_KEYS},
+        _shallow(typed("opaque", dict)),
+        {} if raw.keys() <= _KNOWN_KEYS else _shallow({key: raw[key] for key in raw if key not in _KNOWN_KEYS}),
     )
+
+
+def _shallow(kept: T) -> T:
+    """What is kept as it was read, and written again, as long as it can be."""
+    if not kept:
+        return kept
+    # Few messages have anything of the kind, and whoever only makes messages needs no JSON.
+    from openheim.jsontext import is_deep
+
+    if is_deep(kept):
+        raise ValueError("a message is nested too deeply")
+    return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from openheim.jsontext import MAX_DEPTH, is_deep
 from openheim.messages import ImageBlock, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock, UnknownBlock
 
 __all__ = ("block_problem",)
@@ -40,4 +41,6 @@ def block_problem(block: object, allowed: tuple[type, ...]) -> str:
             return f"{kind.__name__} whose {optional} is {type(value).__name__} and not text"
     if isinstance(block, UnknownBlock) and not isinstance(block.raw, Mapping):
         return f"UnknownBlock whose raw is {type(block.raw).__name__} and not a mapping"
+    if isinstance(block, UnknownBlock) and is_deep(block.raw):
+        return f"UnknownBlock whose raw has more than {MAX_DEPTH} levels"
     return ""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from openheim.agent.blocks import block_problem
+from openheim.jsontext import MAX_DEPTH, is_deep
 from openheim.messages import (
     Finish,
     ImageBlock,
@@ -48,6 +49,8 @@ def reply_problem(reply: Any) -> str:
         return f"its reply's model is {type(reply.model).__name__} and not text"
     if reply.opaque is not None and not isinstance(reply.opaque, Mapping):
         return f"its reply's opaque is {type(reply.opaque).__name__} and not a mapping"
+    if is_deep(reply.opaque):
+        return f"its reply's opaque has more than {MAX_DEPTH} levels"
     return ""
 
 

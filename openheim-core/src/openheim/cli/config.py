@@ -126,6 +126,7 @@ def set_setting(
     )
     print_text(f"{shown_key(named)} is {'set' if changed else 'set so already'} in {file}")
     _say_what_hinders(file, named)
+    _say_what_will_fail(shown_key(named), trust=True if project or local else None)
 
 
 def _file(project: bool, local: bool) -> Path:
@@ -157,6 +158,19 @@ def _say_what_hinders(file: Path, named: tuple[str, ...]) -> None:
         warn(f"{shown_key(named)} has no effect here, since {place} sets it too")
 
 
+def _say_what_will_fail(key: str, *, trust: bool | None) -> None:
+    """Warns of what ``config check`` has against the setting, or what it stands in.
+
+    It is no error: a provider, say, may be named before it is described.
+    """
+    from openheim.cli.config_checks import all_findings
+
+    errors, warnings = all_findings(trust=trust)
+    for finding in (*errors, *warnings):
+        if finding.key and (f"{finding.key}.".startswith(f"{key}.") or key.startswith(f"{finding.key}.")):
+            warn(_sentence(finding))
+
+
 @app.command("trust", cls=LeanCommand)
 def trust_folder(folder: Dir = None) -> None:
     """Trust a folder, so that the settings and skills that it brings take effect."""
@@ -174,6 +188,8 @@ def _decide(folder: str | None, *, trusted: bool) -> None:
     from openheim.config.project import settings_folder
     from openheim.config.trust import TrustStore
 
+    if folder == "":
+        raise UsageError("DIR is empty", hint="name a folder, or leave it out for the current one")
     start = Path(folder) if folder is not None else _current_directory()
     if not start.is_dir():
         raise UsageError(f"there is no folder {start}", hint="name one that exists")

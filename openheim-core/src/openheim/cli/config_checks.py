@@ -75,14 +75,17 @@ class _Check:
 
     def _provider(self, name: str, entry: ProviderEntry) -> None:
         from openheim.config.rules import fallback_problems, provider_problems
-        from openheim.config.secrets import UnusableKey, find_key
+        from openheim.config.secrets import UnusableKey, find_key, key_variable, require_keyring
 
         path = ("providers", name)
         broken_rules = [*provider_problems(name, entry), *fallback_problems(name, self.loaded.config)]
         self.errors += [finding_of(self.loaded.layers, broken) for broken in broken_rules]
-        if isinstance(entry.api_key, dict) and "keyring" in entry.api_key:
-            return  # Looking into it may put a question to the user.
         try:
+            if isinstance(entry.api_key, dict) and "keyring" in entry.api_key:
+                # Looking into it may put a question to the user.
+                if not os.environ.get(key_variable(name, entry)):
+                    require_keyring(name)
+                return
             key = find_key(name, entry, os.environ)
         except UnusableKey as err:
             # The settings are fine; what they refer to is not there, here and now.

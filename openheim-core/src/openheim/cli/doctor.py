@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -69,11 +68,10 @@ def _examine(offline: bool) -> Iterator[Finding]:
     yield from _tools(runtime)
     yield from _gates(runtime)
     yield from _transports(runtime)
-    yield from _keys()
+    yield from _keys(runtime.host)
     yield from _providers(runtime, offline)
     for line in reported:
         yield Finding("plugins", "problem", line)
-    yield from _sandbox()
 
 
 def _runtime(reported: list[str]) -> tuple[LoadedConfig, Runtime]:
@@ -162,11 +160,20 @@ def _transports(runtime: Runtime) -> Iterator[Finding]:
             yield Finding(f"transport {name}", "ok", "has settings")
 
 
-def _keys() -> Iterator[Finding]:
-    from openheim.config.selection import KEY_VARIABLES
+def _keys(host: PluginHost) -> Iterator[Finding]:
+    from openheim.config.selection import KEY_VARIABLES, key_advice
+    from openheim.plugins.first_party import distribution_of
 
-    found = [variable for variable in KEY_VARIABLES.values() if os.environ.get(variable)]
-    yield Finding("keys in the environment", "ok" if found else "note", ", ".join(found) or "none")
+    found = {kind: variable for kind, variable in KEY_VARIABLES.items() if os.environ.get(variable)}
+    installed = host.names("providers")
+    usable = [variable for kind, variable in found.items() if kind in installed]
+    yield Finding(
+        "keys in the environment", "ok" if usable else "note", ", ".join(usable) or f"none; {key_advice(installed)}"
+    )
+    for kind, variable in found.items():
+        if kind not in installed:
+            advice = f"pip install {distribution_of('providers', kind)}"
+            yield Finding(f"key {variable}", "note", f"not used: its provider's plugin is not installed; {advice}")
 
 
 def _providers(runtime: Runtime, offline: bool) -> Iterator[Finding]:
@@ -175,18 +182,9 @@ def _providers(runtime: Runtime, offline: bool) -> Iterator[Finding]:
 
     names = set(runtime.loaded.config.providers)
     try:
-        selection = select_provider(runtime.loaded.config)
+        selection = select_provider(runtime.loaded.config, installed=lambda: runtime.host.names("providers"))
         names.add(selection.settings.name)
         yield Finding("default provider", "note" if selection.notice else "ok", selection.settings.name)
     except OpenheimError as err:
         yield Finding("default provider", "problem", str(err))
     yield from examine_providers(runtime, sorted(names), offline=offline)
-
-
-def _sandbox() -> Iterator[Finding]:
-    import shutil
-
-    if sys.platform != "linux":
-        return
-    tool = shutil.which("bwrap")
-    yield Finding("sandbox", "ok" if tool else "note", f"bubblewrap {'at ' + tool if tool else 'is not installed'}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from openheim.config.load import LoadedConfig
     from openheim.config.models import Config
+    from openheim.plugins.host import PluginHost
 
 __all__ = ("app",)
 
@@ -37,18 +38,18 @@ def models(
     from openheim.errors import OpenheimError
 
     loaded = read_settings()
-    config = loaded.config
+    config, host = loaded.config, make_host(loaded)
     try:
-        default, _notice = default_provider(config, os.environ)
+        default, _notice = default_provider(config, os.environ, lambda: host.names("providers"))
     except OpenheimError as err:
         warn(str(err))
         default = ""
     names = sorted({*config.providers, default} - {""})
     providers = {name: _entry(config, name) for name in names}
-    defaults = _plugin_defaults(loaded, [name for name, entry in providers.items() if not entry["default_model"]])
+    defaults = _plugin_defaults(loaded, host, [name for name, entry in providers.items() if not entry["default_model"]])
     for name, model in defaults.items():
         providers[name]["default_model"] = model
-    refreshed = not refresh or _refresh(loaded, names)
+    refreshed = not refresh or _refresh(loaded, host, names)
     for name in names:
         providers[name] |= _listed(loaded, name)
     if as_json:
@@ -84,11 +85,11 @@ def _shown(tokens: int | None) -> str:
     return f"{tokens:,}" if tokens is not None else "unknown"
 
 
-def _refresh(loaded: LoadedConfig, names: Sequence[str]) -> bool:
+def _refresh(loaded: LoadedConfig, host: PluginHost, names: Sequence[str]) -> bool:
     from openheim.cli.refreshing import refresh_models
     from openheim.runtime import Runtime
 
-    return refresh_models(Runtime(loaded, make_host(loaded)), names)
+    return refresh_models(Runtime(loaded, host), names)
 
 
 def _listed(loaded: LoadedConfig, name: str) -> dict[str, Any]:
@@ -117,14 +118,14 @@ def _entry(config: Config, name: str) -> dict[str, Any]:
     return {"default_model": default or (models[0] if models else ""), "models": models}
 
 
-def _plugin_defaults(loaded: Any, names: list[str]) -> dict[str, str]:
+def _plugin_defaults(loaded: LoadedConfig, host: PluginHost, names: list[str]) -> dict[str, str]:
     """Default models that only the plugin knows; a plugin that cannot be used is a warning."""
     if not names:
         return {}
     from openheim.errors import OpenheimError
     from openheim.runtime import Runtime
 
-    runtime = Runtime(loaded, make_host(loaded))
+    runtime = Runtime(loaded, host)
     found = {}
     for name in names:
         try:

@@ -91,18 +91,27 @@ def run(
             raise UsageError("--timeout must be more than 0 seconds", hint="leave it out for no limit")
         response_schema = read_schema(schema) if schema is not None else None
         content = prompt_blocks(prompt, image or (), timeout_secs=timeout)
-        runtime = make_runtime(_settings(max_iterations, mode, allow, deny), cwd=cwd, trust=trust)
-        options: dict[str, Any] = {"cwd": cwd, "provider": provider, "model": model}
-        # Settings as well, but who asked for something that a policy refuses is told so.
-        options |= {"mode": mode, "max_iterations": max_iterations}
-        resumed = _session_to_resume(runtime, session, go_on, cwd)
-        if resumed is None:
-            names = [name.strip() for given in skills or () for name in given.split(",") if name.strip()]
-            chosen = runtime.new_session(skills=names, **options)
-        elif skills:
+        settings = _settings(max_iterations, mode, allow, deny)
+        if session is not None and go_on:
+            raise UsageError("--session and --continue exclude each other", hint="give one of them")
+        if skills and (session is not None or go_on):
             raise UsageError("--skills is for new sessions", hint="a session keeps the skills that it was started with")
+        # Mode and limit are settings as well, but who asked for what a policy refuses is told so.
+        options: dict[str, Any] = {"provider": provider, "model": model, "mode": mode, "max_iterations": max_iterations}
+        if session is not None:
+            from openheim.cli.resuming import resume_named
+
+            try:
+                runtime, chosen = resume_named(session, settings, cwd=cwd, trust=trust, **options)
+            except SessionNotFoundError as err:
+                raise UsageError(err.message, hint=err.hint) from err
         else:
-            chosen = runtime.load_session(resumed, **options)
+            runtime = make_runtime(settings, cwd=cwd, trust=trust)
+            if go_on:
+                chosen = runtime.load_session(_newest_session(runtime, cwd), cwd=cwd, **options)
+            else:
+                names = [name.strip() for given in skills or () for name in given.split(",") if name.strip()]
+                chosen = runtime.new_session(skills=names, cwd=cwd, **options)
         for line in chosen.warnings:
             warn(line)
     except Exception as err:
@@ -128,19 +137,8 @@ def _settings(
     return settings | {"permissions": {name: value for name, value in permissions.items() if value}}
 
 
-def _session_to_resume(runtime: Runtime, named: str | None, newest: bool, cwd: str | None) -> str | None:
-    """The id of the session to go on with, or None for a new one."""
-    if named is not None and newest:
-        raise UsageError("--session and --continue exclude each other", hint="give one of them")
-    if named is not None:
-        from openheim.store.operations.finding import find_session
-
-        try:
-            return find_session(runtime.store, named)
-        except SessionNotFoundError as err:
-            raise UsageError(err.message, hint=err.hint) from err
-    if not newest:
-        return None
+def _newest_session(runtime: Runtime, cwd: str | None) -> str:
+    """The id of the session of that directory that was used last."""
     from openheim.store.operations.listing import list_sessions
 
     directory = str(runtime.directory_for(cwd))

@@ -101,7 +101,7 @@ def show_command(session_id: Id, as_json: AsJson = False, full: Full = False) ->
         shown = conversation(stored, full=full)
         print_json(shown | {"totals": totals.to_dict(_cost(totals, loaded))} if full else shown)
         return
-    text = markdown(stored.meta, stored.messages, more_facts=_totals_shown(totals, loaded))
+    text = markdown(stored, more_facts=_totals_shown(totals, loaded))
     print_text(text, end="")
 
 
@@ -161,14 +161,13 @@ def compact_command(session_id: Id) -> None:
     """Have the model summarise a session, so that it goes on with less to read. What is stored stays as it is."""
     import anyio
 
-    from openheim.cli.starting import make_runtime
+    from openheim.cli.resuming import resume_named
 
     async def compact() -> bool:
         async with runtime:
             return await session.compact()
 
-    runtime = make_runtime()
-    session = runtime.load_session(_found(runtime.store, session_id))
+    runtime, session = resume_named(session_id)
     for line in session.warnings:
         warn(line)
     done = anyio.run(compact)
@@ -213,6 +212,8 @@ def prune_command(
     """Delete old sessions. One that is in use is left alone."""
     from openheim.store.operations.removal import prune_sessions
 
+    if keep is not None and keep < 0:
+        raise UsageError("--keep cannot be negative", hint="use 0 or more")
     store = _store(read_settings())
     limits: dict[str, Any] = {
         "older_than_secs": _seconds(older_than) if older_than is not None else None,
@@ -251,6 +252,8 @@ def export_command(
 
     from openheim.store.operations.export import export_json, export_markdown
 
+    if output == "":
+        raise UsageError("--output needs the name of a file", hint="leave it out for standard output")
     loaded = read_settings()
     store = _store(loaded)
     found, secrets = _found(store, session_id), _secrets(loaded)
@@ -272,9 +275,10 @@ def import_command(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Add a session from a file. Prints its id, which is a new one if it is taken here."""
+    """Add a session from a file, to work in the current directory. Prints its id, a new one if it is taken here."""
     import json
 
+    from openheim.runtime.places import current_directory
     from openheim.store.operations.importing import import_session
 
     store = _store(read_settings())
@@ -282,7 +286,7 @@ def import_command(
         document = json.loads(_read(file))
     except (ValueError, RecursionError) as err:
         raise UsageError(f"{file} is no JSON: {err}", hint="import what export --format json wrote") from err
-    meta = import_session(store, document)
+    meta = import_session(store, document, cwd=os.path.realpath(current_directory()))
     if as_json:
         print_json(meta.to_dict(full=True))
     else:
@@ -375,7 +379,10 @@ def _seconds(text: str) -> float:
     found = _SPAN.fullmatch(text.strip().lower())
     if found is None:
         raise UsageError(f"{text!r} is no time span", hint="write 30d, 12h or 8w")
-    return float(found[1]) * _SECONDS[found[2]]
+    span = float(found[1]) * _SECONDS[found[2]]
+    if span == float("inf"):
+        raise UsageError("that time span is too long", hint="write 30d, 12h or 8w")
+    return span
 
 
 def _can_ask() -> bool:
@@ -413,16 +420,46 @@ def _read(file: str) -> bytes:
     return data
 
 
+def _is_stdout(found: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(found, os.fstat(1))
+    except OSError:
+        return False
+
+
 def _write(output: str, text: str, force: bool) -> None:
-    from pathlib import Path
+    """Writes to a file, which appears whole, or into what stands there and is none: a pipe, or ``/dev/null``."""
+    import stat
 
     from openheim.store.writing import create_whole, replace_whole
 
-    path, data = Path(output), text.encode(errors="replace")
+    data = text.encode(errors="replace")
+    # Where it is a link, the file that it points to is meant.
+    target = os.path.realpath(output)
     try:
-        if force:
-            replace_whole(path, data)
+        found = os.stat(output)
+    except FileNotFoundError:
+        found = None
+    except OSError as err:
+        raise UsageError(f"cannot write {output}: {err.strerror}", hint="name another file") from err
+    try:
+        if found is None:
+            create_whole(target, data)
+        elif _is_stdout(found):
+            print_text(text, end="")
+        elif stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode):
+            with open(output, "wb", buffering=0) as stream:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[stream.write(rest) or 0 :]
+        elif not stat.S_ISREG(found.st_mode):
+            raise UsageError(f"{output} is no file", hint="use another name")
+        elif force:
+            replace_whole(target, data)
+            os.chmod(target, stat.S_IMODE(found.st_mode))
         else:
-            create_whole(path, data)
+            raise FileExistsError
     except FileExistsError:
         raise UsageError(f"{output} exists already", hint="use another name, or --force") from None
+    except OSError as err:
+        raise UsageError(f"cannot write {output}: {err.strerror}", hint="name another file") from err

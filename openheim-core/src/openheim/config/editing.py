@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 from openheim._reading import read_regular
 from openheim.config.toml import MAX_FILE_BYTES, read_toml
 from openheim.errors import ConfigError, StorageError
+from openheim.store.locking import exclusive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from tomlkit import TOMLDocument
 
 __all__ = ("edit_config",)
+
+#: Seconds to wait for another process that changes a file of the same folder, and checks all settings with it.
+_PATIENCE_SECS = 30.0
 
 
 def edit_config(
@@ -31,7 +35,8 @@ def edit_config(
 
     The new text takes the place of the old one in one step: a reader sees one or the other, and so does the file system
     after a crash. The file keeps its permissions; where it is a symbolic link, the file that it points to is replaced.
-    A file that does not exist is made, readable by its owner only.
+    A file that does not exist is made, readable by its owner only. Of several changes at a time, in any number of
+    processes, each is made to what the one before has left.
 
     Args:
         path: the file.
@@ -43,30 +48,60 @@ def edit_config(
 
     Raises:
         ConfigError: the file is not valid TOML, the change cannot be made safely, or somebody else changed the file at
-            the same time.
+            the same time, with another program.
         StorageError: it cannot be read or written.
     """
-    target = path.resolve()
-    before = read_toml(target)
+    # Before others are made to wait.
     import tomlkit
 
-    old = _read(target)
-    mark = "\ufeff" if old is not None and old.startswith("\ufeff") else ""
-    text, line_end = _with_plain_line_ends((old or "").removeprefix(mark))
-    document = tomlkit.parse(text)
-    change(document)
-    new = tomlkit.dumps(document)
-    if new == text:
-        return False
-    _check(path, before or {}, new, document.unwrap(), only)
-    new = mark + new.replace("\n", line_end)
-    if _read(target) != old:
-        raise ConfigError(f"{path} was changed by somebody else at the same time", hint="try again")
+    target = path.resolve()
     try:
-        _replace(target, new)
+        with _one_writer(target.parent):
+            before = read_toml(target)
+            old = _read(target)
+            mark = "\ufeff" if old is not None and old.startswith("\ufeff") else ""
+            text, line_end = _with_plain_line_ends((old or "").removeprefix(mark))
+            document = tomlkit.parse(text)
+            change(document)
+            new = tomlkit.dumps(document)
+            if new == text:
+                return False
+            _check(path, before or {}, new, document.unwrap(), only)
+            new = mark + new.replace("\n", line_end)
+            if _read(target) != old:
+                raise ConfigError(f"{path} was changed by somebody else at the same time", hint="try again")
+            _replace(target, new)
+            return True
     except OSError as err:
         raise StorageError(f"cannot write {path}: {err.strerror}", hint="check permissions and free space") from err
-    return True
+
+
+@contextlib.contextmanager
+def _one_writer(folder: Path) -> Iterator[None]:
+    """Keeps changes that are made at the same time from undoing each other, where folders can be locked.
+
+    The folder itself is locked, so that nothing is left in it.
+    """
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with contextlib.ExitStack() as opened:
+        try:
+            descriptor = os.open(folder, os.O_RDONLY)
+            opened.callback(os.close, descriptor)
+            opened.enter_context(exclusive(descriptor, patience_secs=_PATIENCE_SECS))
+        except TimeoutError:
+            raise
+        except OSError:
+            # Folders cannot be opened on Windows, nor locked on some network file systems. What another program does
+            # at the same time is noticed all the same, before the file is replaced.
+            pass
+        try:
+            yield
+        finally:
+            if made:
+                # Nothing was written, if it can be removed.
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
 
 
 def _read(path: Path) -> str | None:
@@ -119,7 +154,6 @@ def _without(document: dict[str, Any], keys: Sequence[tuple[str, ...]]) -> dict[
 
 
 def _replace(target: Path, text: str) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -101,6 +101,22 @@ class LoadedConfig:
             return self.project.trusted is True
         return _stored_trust(folder, []) is True
 
+    def denied_elsewhere(self, cwd: Path) -> tuple[str, ...]:
+        """Deny rules of the project that ``cwd`` belongs to, if it is trusted and another one than :attr:`project`.
+
+        Raises:
+            SettingError: that project's settings cannot be read, or are wrong.
+        """
+        folder = find_project(cwd)
+        if folder is None or (self.project is not None and self.project.folder == folder) or not self.trusts(cwd):
+            return ()
+        own = [layer for layer in self.layers if layer.name not in ("project", "local")]
+        reading = _Reading({})
+        checked = check_layers([*own, *_project_layers(Project(folder, True), own, reading)])
+        for finding in (*reading.errors, *checked.errors):
+            raise SettingError(finding)
+        return checked.config.permissions.deny if checked.config is not None else ()
+
     def work_dir(self, cwd: Path) -> Path:
         """The boundary of a session in ``cwd``: the configured one, else ``cwd`` itself; links resolved.
 

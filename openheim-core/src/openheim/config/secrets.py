@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from openheim.config.models import ProviderEntry
 
-__all__ = ("KEYRING_SERVICE", "UnusableKey", "find_key", "key_variable")
+__all__ = ("KEYRING_SERVICE", "UnusableKey", "find_key", "key_variable", "require_keyring")
 
 #: Under which name keys are kept in the keyring: ``keyring set openheim NAME``.
 KEYRING_SERVICE = "openheim"
@@ -127,15 +127,34 @@ def _from_file(name: str, what: str, setting: tuple[str, ...]) -> str:
     return key
 
 
+def require_keyring(name: str) -> None:
+    """Raises :class:`UnusableKey` if the provider ``name`` needs the keyring and its package is not installed.
+
+    The keyring itself is not looked into.
+    """
+    from importlib.util import find_spec
+
+    try:
+        found = find_spec("keyring")
+    except ValueError:
+        found = None
+    if found is None:
+        raise _no_keyring(f"provider {name!r}")
+
+
+def _no_keyring(where: str) -> UnusableKey:
+    return UnusableKey(
+        f"the key of {where} is in the keyring, and the keyring package is not installed",
+        hint="pip install 'openheim-core[keyring]'",
+    )
+
+
 def _from_keyring(name: str, where: str) -> str:
     try:
         import keyring
         from keyring.errors import KeyringError
     except ImportError as err:
-        raise UnusableKey(
-            f"the key of {where} is in the keyring, and the keyring package is not installed",
-            hint="pip install 'openheim-core[keyring]'",
-        ) from err
+        raise _no_keyring(where) from err
     try:
         key = keyring.get_password(KEYRING_SERVICE, name)
     except KeyringError as err:

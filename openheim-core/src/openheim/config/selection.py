@@ -8,33 +8,34 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openheim.config.rules import KEY_VARIABLES, fallback_problems, is_kind, kind_of, provider_problems
 from openheim.config.secrets import UnusableKey, find_key, key_variable
 from openheim.errors import ConfigError
+from openheim.plugins.first_party import distribution_of
 from openheim.providers import ProviderSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from openheim.config.models import Config
 
 __all__ = (
     "KEY_VARIABLES",
+    "Installed",
     "Selection",
     "check_model",
     "default_provider",
     "fallback_pairs",
+    "key_advice",
     "provider_names",
     "resolve_entry",
     "select_provider",
 )
 
-_DEMO_NOTICE = (
-    "no provider is configured and no key was found, so the demo provider answers (it is no language model); "
-    f"set {' or '.join(KEY_VARIABLES.values())}, or run openheim init"
-)
+#: Gives the kinds of providers whose plugins are there, without loading one.
+Installed: TypeAlias = "Callable[[], Collection[str]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,12 @@ def select_provider(
     provider: str | None = None,
     model: str | None = None,
     environment: Mapping[str, str] | None = None,
+    installed: Installed | None = None,
 ) -> Selection:
     """Picks provider and model.
+
+    Args:
+        installed: as of :func:`default_provider`.
 
     Raises:
         ConfigError: unknown provider or model (the closest names are given), or an entry that cannot be used.
@@ -72,13 +77,17 @@ def select_provider(
     if provider is not None:
         return _checked(config, _existing(config, provider), model, env)
     if model is not None:
-        return _by_model(config, model, env)
-    name, notice = default_provider(config, env)
+        return _by_model(config, model, env, installed)
+    name, notice = default_provider(config, env, installed)
     return replace(_checked(config, name, None, env), notice=notice)
 
 
-def default_provider(config: Config, env: Mapping[str, str]) -> tuple[str, str]:
+def default_provider(config: Config, env: Mapping[str, str], installed: Installed | None = None) -> tuple[str, str]:
     """The name of the provider that is used when none is named, and a notice for the user, or ``""``.
+
+    Args:
+        installed: asked where a key in the environment decides, since a key is of no use without its plugin; None
+            takes all to be there.
 
     Raises:
         ConfigError: the config names one that does not exist, or several and no default.
@@ -92,10 +101,30 @@ def default_provider(config: Config, env: Mapping[str, str]) -> tuple[str, str]:
             f"several providers are configured ({', '.join(sorted(config.providers))}) and none is the default",
             hint="set default_provider in the config, or pass --provider",
         )
-    for kind, variable in KEY_VARIABLES.items():
-        if env.get(variable):
+    there = KEY_VARIABLES if installed is None else installed()
+    keyed = [kind for kind, variable in KEY_VARIABLES.items() if env.get(variable)]
+    for kind in keyed:
+        if kind in there:
             return kind, ""
-    return "demo", _DEMO_NOTICE
+    return "demo", _demo_notice(keyed, [kind for kind in KEY_VARIABLES if kind in there])
+
+
+def key_advice(kinds: Collection[str]) -> str:
+    """What to do for a provider that needs no entry, where the plugins of these kinds are installed."""
+    variables = [variable for kind, variable in KEY_VARIABLES.items() if kind in kinds]
+    if variables:
+        return f"set {' or '.join(variables)}"
+    return f"install a provider (pip install {distribution_of('providers', 'openai')})"
+
+
+def _demo_notice(keyed: list[str], there: list[str]) -> str:
+    answers = "so the demo provider answers (it is no language model)"
+    if keyed:
+        lacking = f"the plugin that {KEY_VARIABLES[keyed[0]]} is for is not installed"
+        advice = f"pip install {distribution_of('providers', keyed[0])}"
+    else:
+        lacking, advice = "no key was found", f"{key_advice(there)}, or run openheim init"
+    return f"no provider is configured and {lacking}, {answers}; {advice}"
 
 
 def _existing(config: Config, name: str, lead: str = "") -> str:
@@ -109,12 +138,12 @@ def _existing(config: Config, name: str, lead: str = "") -> str:
     raise ConfigError(f"{lead}unknown provider {without_keys(name)!r}", hint=hint)
 
 
-def _by_model(config: Config, model: str, env: Mapping[str, str]) -> Selection:
+def _by_model(config: Config, model: str, env: Mapping[str, str], installed: Installed | None) -> Selection:
     for name in sorted(config.providers):
         entry = config.providers[name]
         if model in entry.models or model == entry.default_model:
             return _checked(config, name, model, env)
-    name, notice = default_provider(config, env)
+    name, notice = default_provider(config, env, installed)
     default = config.providers.get(name)
     if default is None or not default.models:
         return replace(_checked(config, name, model, env), notice=notice)

@@ -132,7 +132,9 @@ class BoundProviders:
                     _log.warning("%s, being closed, %s", what, slip_in_words(err))
 
     def _select(self, provider: str | None, model: str | None) -> tuple[str, str]:
-        selection = select_provider(self._loaded.config, provider=provider, model=model)
+        selection = select_provider(
+            self._loaded.config, provider=provider, model=model, installed=lambda: self._host.names("providers")
+        )
         if selection.notice:
             self._report(selection.notice)
         name = selection.settings.name

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from openheim.errors import ConfigError
 from openheim.files import Files
+from openheim.permissions import parse_rule
 from openheim.prompt import PromptBuilder
 from openheim.prompt.texts import TextCache
 
 if TYPE_CHECKING:
     from openheim.config.load import LoadedConfig
+    from openheim.permissions import Rule
 
 __all__ = ("PLACE_SECS", "Place", "Places", "current_directory")
 
@@ -32,12 +34,14 @@ class Place(NamedTuple):
         files: what its tools may reach.
         prompt: makes system texts without skills; sessions have one of their own from it.
         moved: what to tell whoever asked for a directory that tools may not reach; "" if this is the one.
+        denied: what its project forbids, where that is trusted and another one than the settings are from.
     """
 
     cwd: Path
     files: Files
     prompt: PromptBuilder
     moved: str = ""
+    denied: tuple[Rule, ...] = ()
 
 
 class Places:
@@ -77,7 +81,8 @@ class Places:
             moved = f"the directory {cwd} is outside of the work directory; the session works in {boundary}"
             cwd = boundary
         prompt = PromptBuilder(loaded.data_dir, boundary, cwd, trusted=loaded.trusts(cwd), cache=self._texts)
-        return Place(cwd, Files(boundary, cwd), prompt, moved)
+        denied = tuple(map(parse_rule, loaded.denied_elsewhere(cwd)))
+        return Place(cwd, Files(boundary, cwd), prompt, moved, denied)
 
 
 def current_directory() -> Path:

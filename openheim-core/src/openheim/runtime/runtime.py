@@ -7,11 +7,13 @@ import os
 import uuid
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 
+from openheim._arguments import items, texts, whole_number
 from openheim.agent.calls import CallContext, prepare_calls, run_calls
 from openheim.agent.loop import nobody
 from openheim.agent.steps import DirectSteps, timestamp
@@ -107,7 +109,7 @@ class Runtime:
         sessions = loaded.config.sessions
         self.live = LiveSessions(capacity=sessions.max_live, idle_secs=sessions.idle_secs)
         self.report = report or _log.warning
-        self._given_tools = tuple(tools)
+        self._given_tools: tuple[Tool, ...] = items("tools", tools)
         self._toolboxes: dict[Path, Toolbox] = {}
         self._http: HttpClient | None = None
         self._providers = BoundProviders(loaded, host, lambda: self.http, self.report)
@@ -201,7 +203,11 @@ class Runtime:
             ConfigError: a setting is missing or wrong, or names something unknown.
             PluginError: a plugin that was named cannot be used.
             StorageError: there is no place for the session's files.
+            TypeError: an argument is of another type, such as a text where a list is expected.
+            UsageError: ``max_iterations`` is less than 1.
         """
+        skills = texts("skills", skills)
+        allow, deny = _checked(allow, deny, max_iterations)
         warnings: list[str] = []
         place = self._place(cwd, warnings)
         binding = self.bind(provider, model)
@@ -243,9 +249,10 @@ class Runtime:
         Raises:
             SessionNotFoundError: there is no such session.
             StorageError: its history cannot be read.
-            UsageError: it is live, and was loaded with other arguments.
-            ConfigError, PluginError: as :meth:`new_session`.
+            UsageError: it is live, and was loaded with other arguments; or as :meth:`new_session`.
+            ConfigError, PluginError, TypeError: as :meth:`new_session`.
         """
+        allow, deny = _checked(allow, deny, max_iterations)
         live = self.live.get(session_id)
         if live is not None:
             unmet = self._unmet_place_and_model(live, cwd, provider, model) + live.options.unmet(
@@ -370,14 +377,23 @@ class Runtime:
             toolbox=self.toolbox_for(place.files.root),
             files=place.files,
             prompt=prompt,
-            options=options,
+            options=self._with_rules_of(place, options),
             first_seq=self._first_seq(),
             stored=stored,
         )
         session.warnings = tuple(warnings)
         return session
 
+    def _with_rules_of(self, place: Place, options: SessionOptions) -> SessionOptions:
+        """With what a trusted project denies in which the session works, although it is not the runtime's own."""
+        return replace(options, deny=(*options.deny, *place.denied)) if place.denied else options
+
+    def _require_not_closed(self) -> None:
+        if self._closing:
+            raise RuntimeError("the runtime was closed, with its client: make a new one")
+
     def _admit(self, session: Session) -> Session:
+        self._require_not_closed()
         for evicted in self.live.add(session):
             evicted.close()
         return session
@@ -428,7 +444,8 @@ class Runtime:
         """
         config = self.loaded.config
         warnings: list[str] = []
-        files = self._place(cwd, warnings).files
+        place = self._place(cwd, warnings)
+        files = place.files
         chosen = self.governed_mode(config.permissions.mode if mode is None else mode, warnings.append)
         for warning in warnings:
             self.report(f"warning: {warning}")
@@ -436,7 +453,7 @@ class Runtime:
         policy = PermissionPolicy(
             self._gate(config.permissions.gate),
             allow=tuple(map(parse_rule, config.permissions.allow)),
-            deny=tuple(map(parse_rule, config.permissions.deny)),
+            deny=(*map(parse_rule, config.permissions.deny), *place.denied),
         )
         session = GateSession("", chosen, files.cwd)
 
@@ -550,6 +567,9 @@ class Runtime:
     # --- life ---
 
     async def __aenter__(self) -> Runtime:
+        self._require_not_closed()
+        if self._group is not None:
+            raise RuntimeError("the runtime is open already: enter it, or its client, once")
         self._group = group = await self._exit.enter_async_context(anyio.create_task_group())
         self._closed = anyio.Event()
         group.start_soon(self._flusher.run)
@@ -603,3 +623,12 @@ class Runtime:
             for session in self.live:
                 if session.running:
                     session.refresh_lease()
+
+
+def _checked(
+    allow: Sequence[str], deny: Sequence[str], max_iterations: int | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Both lists, once all of it is what it should be."""
+    if max_iterations is not None:
+        whole_number("max_iterations", max_iterations, least=1)
+    return texts("allow", allow), texts("deny", deny)

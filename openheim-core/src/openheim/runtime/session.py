@@ -19,9 +19,9 @@ from openheim.config.models import resolve_mode
 from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError, SessionLockedError, StorageError
 from openheim.events import Notice, TurnFinished
 from openheim.gates import Decision, GateSession, ToolCall
-from openheim.messages import TextBlock
 from openheim.permissions import PermissionPolicy
 from openheim.runtime.asks import Asks
+from openheim.runtime.content import prompt_blocks
 from openheim.runtime.stream import EventStream
 from openheim.runtime.transcript import Transcript
 from openheim.store.meta import state_in, title_of
@@ -289,12 +289,13 @@ class Session:
             SessionBusyError: a turn is running already, here or in another object of the same session.
             SessionLockedError: a turn is running in another process.
             StorageError: the message could not be stored; nothing was sent.
+            TypeError: ``content`` is something else; nothing was stored or sent.
             UsageError: the schema is none.
         """
+        blocks = prompt_blocks(content)
         schema = checked_schema(response_schema) if response_schema is not None else None
         self._require_idle()
         self._activate()
-        blocks = (TextBlock(content),) if isinstance(content, str) else tuple(content)
         outcome = TurnOutcome(error=OpenheimError("the turn ended in a way that it should not"))
         started = False
         with self._writing():

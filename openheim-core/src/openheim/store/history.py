@@ -13,7 +13,7 @@ from openheim.errors import SessionNotFoundError, StorageError
 from openheim.messages import Message, message_to_stored
 from openheim.store.lines import LogLines
 from openheim.store.log import LogPosition, SessionLog, entries
-from openheim.store.meta import SessionMeta, meta_text, read_meta, write_meta
+from openheim.store.meta import SessionMeta, drop_damaged, meta_text, read_meta, write_meta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,10 +178,13 @@ class HistoryStore:
             messages.append(entry)
             if meta is None:
                 digest.add_message(message_to_stored(entry))
-        if meta is None:
-            lines.warnings.append("the metadata was missing or damaged and was made anew from the messages")
+        warnings = lines.warnings
+        if meta is not None:
+            warnings += drop_damaged(meta)
+        else:
+            warnings.append("the metadata was missing or damaged and was made anew from the messages")
         meta = digest.complete(meta, session_id)
-        return StoredSession(meta, messages, records, lines.warnings, digest.state, position)
+        return StoredSession(meta, messages, records, warnings, digest.state, position)
 
     def read_log(self, session_id: str) -> tuple[LogLines, LogPosition]:
         """The lines of a session's log as they are stored.

@@ -47,6 +47,9 @@ UNREADABLE_SECS = 10
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
+#: What a disk without room says.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
 #: Nobody writes more than that into the file.
 _LIMIT = 4096
 
@@ -104,11 +107,7 @@ class Lease:
         key = self._name
         with self._guarded() as guard:
             if _held.get(key) is not None:
-                raise SessionBusyError(
-                    "a turn of this session is running",
-                    session_id=self.session_id,
-                    hint="wait for its end, or cancel it",
-                )
+                raise self._busy()
             self._take(guard)
             _held[key] = self
 
@@ -142,6 +141,36 @@ class Lease:
         except StorageError as err:
             # It falls to the next turn of this process, or to anybody once this process has ended.
             _log.warning("the lease of session %s could not be given back: %s", self.session_id, err)
+
+    @contextmanager
+    def held_for_removal(self) -> Iterator[None]:
+        """The lease, for deleting the session, which has to be possible on a disk that has no room for the file.
+
+        There the right to change lock files is held instead for as long as deleting takes, so that nobody takes the
+        lease meanwhile. Raises as :meth:`acquire` does.
+        """
+        try:
+            self.acquire()
+        except StorageError as err:
+            cause = err.__cause__
+            if not isinstance(cause, OSError) or cause.errno not in _FULL:
+                raise
+            _log.info("session %s: deleting without the lease, for which there is no room", self.session_id)
+        else:
+            try:
+                yield
+            finally:
+                self.release()
+            return
+        with self._guarded() as guard:
+            if _held.get(self._name) is not None:
+                raise self._busy()
+            found = _read(self._name)
+            if found is not None:
+                self._check_stale(_parse(found), guard)
+            yield
+            if found is not None:
+                os.unlink(self._name)
 
     def __enter__(self) -> Lease:
         self.acquire()
@@ -224,6 +253,11 @@ class Lease:
         os.utime(guard.descriptor)
         # A time in the far future comes from a clock that was wrong; it must not lock the session until then.
         return abs(os.fstat(guard.descriptor).st_mtime - os.stat(self._name).st_mtime)
+
+    def _busy(self) -> SessionBusyError:
+        return SessionBusyError(
+            "a turn of this session is running", session_id=self.session_id, hint="wait for its end, or cancel it"
+        )
 
     def _locked(self, owner: ProcessName) -> SessionLockedError:
         who = f"process {owner.pid} on {owner.host}" if owner.pid else "a process that has not said its name yet"

@@ -44,11 +44,34 @@ class LogLines:
     def __init__(self, data: bytes) -> None:
         tail = data.rfind(b"\n") + 1
         self._data = data
-        #: About what was skipped so far, one line each.
-        self.warnings: list[str] = []
+        #: Lines that cannot be read, and those with zero bytes: how many, and the first one's number.
+        self._unreadable, self._zeros = (0, 0), (0, 0)
+        self._is_cut = False
         #: Bytes up to the end of the last line that is whole. Behind it is what a crash, or a writer who is not done
         #: yet, has left.
         self.end = len(data) if is_whole(data[tail:]) else tail
+
+    @property
+    def warnings(self) -> list[str]:
+        """About what was skipped so far: one line for each kind of damage, however many lines it has hit."""
+        found = []
+        count, first = self._unreadable
+        if count == 1:
+            found.append(f"line {first} of the history cannot be read and is skipped")
+        elif count:
+            found.append(f"{count:,} lines of the history cannot be read and are skipped; the first is line {first}")
+        count, first = self._zeros
+        if count:
+            more = f" and {count - 1:,} more" if count > 1 else ""
+            found.append(f"zero bytes in line {first}{more} of the history are skipped")
+        if self._is_cut:
+            found.append("the last line of the history was cut off and is skipped")
+        return found
+
+    def skip(self, number: int) -> None:
+        """Counts a line whose object means nothing as one that cannot be read."""
+        count, first = self._unreadable
+        self._unreadable = count + 1, first or number
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
@@ -100,12 +123,13 @@ class LogLines:
         value = _value(content)
         if isinstance(value, dict):
             if zeros:
-                self.warnings.append(f"zero bytes in line {number} of the history are skipped")
+                count, first = self._zeros
+                self._zeros = count + 1, first or number
             return value
         if last and self.end < len(self._data):
-            self.warnings.append("the last line of the history was cut off and is skipped")
+            self._is_cut = True
         else:
-            self.warnings.append(f"line {number} of the history cannot be read and is skipped")
+            self.skip(number)
         return None
 
 

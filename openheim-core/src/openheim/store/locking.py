@@ -1,4 +1,4 @@
-"""Locks that the kernel keeps and drops with the process: for a few system calls at a time, never for a turn.
+"""Locks that the kernel keeps and drops with the process: for a change of a file at a time, never for a turn.
 
 They are ``flock`` on POSIX systems and byte-range locks on Windows. A file system that has none is worked on without.
 """
@@ -27,17 +27,20 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.
 
 
 @contextmanager
-def exclusive(descriptor: int) -> Iterator[bool]:
+def exclusive(descriptor: int, *, patience_secs: float = PATIENCE_SECS) -> Iterator[bool]:
     """Excludes everybody else who locks the same file, in this process or another, through a descriptor of their own.
+
+    Args:
+        patience_secs: how long to wait for a holder.
 
     Yields:
         whether it does: False where the file system has no locks.
 
     Raises:
-        TimeoutError: somebody else held it for :data:`PATIENCE_SECS`.
+        TimeoutError: somebody else held it for that long.
         OSError: the file system failed.
     """
-    locked = _lock(descriptor)
+    locked = _lock(descriptor, patience_secs)
     try:
         yield locked
     finally:
@@ -45,7 +48,7 @@ def exclusive(descriptor: int) -> Iterator[bool]:
             _unlock(descriptor)
 
 
-def _lock(descriptor: int) -> bool:
+def _lock(descriptor: int, patience_secs: float) -> bool:
     deadline = None
     while True:
         try:
@@ -58,7 +61,7 @@ def _lock(descriptor: int) -> bool:
                 raise
         now = time.monotonic()
         if deadline is None:
-            deadline = now + PATIENCE_SECS
+            deadline = now + patience_secs
         elif now > deadline:
             raise TimeoutError(errno.ETIMEDOUT, "another process holds it")
         time.sleep(_PAUSE_SECS)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openheim._reading import NO_WAIT, require_regular
 from openheim.errors import SessionNotFoundError, StorageError
-from openheim.jsontext import dump_bytes
+from openheim.jsontext import dump_bytes, is_deep
 from openheim.messages import message_from_stored, message_to_stored
 from openheim.store.lines import LogLines, is_whole
 from openheim.store.locking import exclusive
@@ -302,21 +302,24 @@ class SessionLog:
 
 
 def entries(lines: LogLines, *, id_prefix: str = "line-") -> list[Message | dict[str, Any]]:
-    """Messages and records in order; an object that is neither adds a warning.
+    """Messages and records in order; an object that is neither is skipped with a warning.
 
     A message without an id (older programs wrote none) is named after its line, as ids have to differ.
     """
     found: list[Message | dict[str, Any]] = []
     for number, raw in lines:
         if "record" in raw:
-            found.append(raw)
+            if is_deep(raw):
+                lines.skip(number)
+            else:
+                found.append(raw)
             continue
         if not raw.get("id"):
             raw["id"] = f"{id_prefix}{number}"
         try:
             found.append(message_from_stored(raw))
         except ValueError:
-            lines.warnings.append(f"line {number} of the history cannot be read and is skipped")
+            lines.skip(number)
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from openheim._reading import read_regular
-from openheim.jsontext import parse
+from openheim.jsontext import is_deep, parse
 from openheim.messages import Usage
 from openheim.store.writing import replace_whole
 
@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ("FORMAT", "SessionMeta", "meta_text", "read_meta", "state_in", "timestamp", "title_of", "write_meta")
+__all__ = (
+    "FORMAT",
+    "SessionMeta",
+    "drop_damaged",
+    "meta_text",
+    "read_meta",
+    "state_in",
+    "timestamp",
+    "title_of",
+    "write_meta",
+)
 
 FORMAT = 1
 
@@ -126,6 +136,24 @@ def state_in(record: Mapping[str, Any]) -> dict[str, Any]:
 _STATE_OF = {"session": ("mode", "provider", "model", "cwd"), "mode": ("mode",), "model": ("provider", "model")}
 
 
+def drop_damaged(meta: SessionMeta) -> list[str]:
+    """Takes out further keys of this format that hold what they cannot; what was taken out, one line each."""
+    dropped = []
+    if not isinstance(meta.extra.get("context", {}), dict):
+        del meta.extra["context"]
+        dropped.append("context")
+    decisions = meta.extra.get("decisions", {})
+    usable = (
+        {key: decision for key, decision in decisions.items() if decision in ("allow", "deny")}
+        if isinstance(decisions, dict)
+        else {}
+    )
+    if usable != decisions:
+        meta.extra["decisions"] = usable
+        dropped.append("decisions")
+    return [f"{name} in the metadata is damaged; what cannot be read of it is left out" for name in dropped]
+
+
 def title_of(text: str) -> str | None:
     """The title that a first message gives: its first characters; None if it has no text."""
     return text.strip()[:TITLE_CHARACTERS] or None
@@ -142,6 +170,8 @@ def read_meta(path: Path) -> SessionMeta | None:
     """The metadata in ``path``, or None if there is none that can be read."""
     try:
         raw = parse(read_regular(path, limit=_MAX_BYTES), lenient=True)
+        if is_deep(raw):
+            return None
         return SessionMeta.from_dict(raw["meta"]) if isinstance(raw["meta"], dict) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

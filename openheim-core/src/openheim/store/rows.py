@@ -65,11 +65,11 @@ def sort_key(updated_at: str) -> int:
 
     try:
         moment = datetime.fromisoformat(updated_at)
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return int(moment.timestamp() * 1_000_000)
+    except (ValueError, OverflowError):
         return 0
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1_000_000)
 
 
 def cursor_of(updated: int, session_id: str) -> str:

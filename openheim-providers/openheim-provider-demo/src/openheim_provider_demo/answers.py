@@ -31,7 +31,7 @@ __all__ = (
 
 WHAT_I_AM = "I am openheim's demo provider: a small set of rules, not a language model."
 HOW_TO_GET_A_MODEL = (
-    "For a real model, set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or configure a provider "
+    "For a real model, set the key of a provider that is installed (openheim doctor says which), or configure one "
     "with openheim init."
 )
 

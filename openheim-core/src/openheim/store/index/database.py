@@ -59,6 +59,20 @@ _LACKING = ("no such table", "no such column", "table texts has no", "table sess
 _log = logging.getLogger(__name__)
 
 
+#: Codes of what is wrong with the disk, and not with the file's content.
+_OF_DISK = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+)
+
+_DISK_HINT = "check free space and permissions, and whether another process is at work on it"
+
+
 class OtherFormatError(sqlite3.DatabaseError):
     """The index has tables of another version."""
 
@@ -88,10 +102,12 @@ class Database:
             if self._inode() == seen:
                 self._throw_away()
             return self._run(work)
-        except (sqlite3.Error, OSError) as err:
-            raise StorageError(
-                f"cannot use the index {self.path}: {err}", hint=f"delete {self.path.name}; it is made from the history"
-            ) from err
+        except OSError as err:
+            raise StorageError(f"cannot use the index {self.path}: {err.strerror}", hint=_DISK_HINT) from err
+        except sqlite3.Error as err:
+            of_disk = (getattr(err, "sqlite_errorcode", 0) & 0xFF) in _OF_DISK
+            hint = _DISK_HINT if of_disk else f"delete {self.path.name}; it is made from the history"
+            raise StorageError(f"cannot use the index {self.path}: {err}", hint=hint) from err
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._inode() is None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
+import sqlite3
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from openheim._reading import open_regular
+from openheim.errors import OpenheimError
 from openheim.store.digest import LogDigest, text_of
 from openheim.store.index.database import storable, transaction
 from openheim.store.index.scan import ABSENT, Seen, Stamp, folder_time, scan, stamp_of, unsettled
@@ -13,7 +16,6 @@ from openheim.store.lines import LogLines
 from openheim.store.rows import sort_key
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from openheim.store.meta import SessionMeta
 
 __all__ = ("PLACES", "Progress", "forget", "refresh", "update")
+
+_log = logging.getLogger(__name__)
 
 #: Told how many sessions have been read, and how many there are to read.
 Progress: TypeAlias = "Callable[[int, int], None]"
@@ -102,7 +106,15 @@ def _read_sessions(connection: sqlite3.Connection, store: HistoryStore, session_
     gone: list[tuple[int]] = []
     for number, session_id in enumerate(session_ids, free):
         one = _SessionUpdate(connection, store, session_id, number)
-        values = one.read()
+        try:
+            values = one.read()
+        except (sqlite3.Error, OpenheimError, MemoryError):
+            raise
+        except Exception as err:  # whatever is wrong with one session must not hide the others
+            _log.warning(
+                "session %s cannot be read as a whole, and is listed without its messages: %r", session_id, err
+            )
+            values = one.read_nothing()
         if values is not None:
             rows.append({name: storable(value) for name, value in values.items()})
         else:
@@ -176,6 +188,16 @@ class _SessionUpdate:
         if not start or shown.title != self.row.title:
             self._put_text(_TITLE_PLACE, shown.title or "")
         return self._values(shown, meta_stamp, log_stamp) | {"log_end": start + lines.end, "log_tail": tail}
+
+    def read_nothing(self) -> dict[str, Any]:
+        """The row of a session of which no more than its metadata is known, until it is changed."""
+        _forget_texts(self.connection, self.row.number)
+        self.digest, self.texts = LogDigest(), 0
+        meta_stamp, log_stamp = (
+            stamp_of(path(self.session_id)) for path in (self.store.meta_path, self.store.log_path)
+        )
+        shown = self.digest.complete(self.store.read_meta(self.session_id), self.session_id)
+        return self._values(shown, meta_stamp, log_stamp) | {"log_end": 0, "log_tail": b""}
 
     def _new_bytes(self, path: Path, stamp: Stamp) -> tuple[int, bytes]:
         """Where to go on, and what is there: 0 and all of it unless the log is what was read before, and more."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from openheim._arguments import texts
+from openheim.jsontext import is_deep, plain
 from openheim.messages import (
     ImageBlock,
-    Message,
     RedactedThinkingBlock,
     TextBlock,
     ThinkingBlock,
@@ -15,12 +16,13 @@ from openheim.messages import (
     ToolUseBlock,
     message_from_stored,
 )
+from openheim.store.summaries import summary_in_force
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from openheim.messages import Block
-    from openheim.store.history import HistoryStore
+    from openheim.store.history import HistoryStore, StoredSession
     from openheim.store.meta import SessionMeta
 
 __all__ = ("EXPORT_FORMAT", "export_json", "export_markdown", "markdown")
@@ -48,7 +50,9 @@ def export_json(store: HistoryStore, session_id: str, *, secrets: Sequence[str] 
     Raises:
         SessionNotFoundError: there is no such session.
         StorageError: it cannot be read.
+        TypeError: ``secrets`` is no list of texts.
     """
+    hidden = _worth_hiding(secrets)
     meta = store.load(session_id).meta
     messages: list[dict[str, Any]] = []
     records: list[dict[str, Any]] = []
@@ -56,35 +60,42 @@ def export_json(store: HistoryStore, session_id: str, *, secrets: Sequence[str] 
         lines, _position = store.read_log(session_id)
         for _number, raw in lines:
             if "record" in raw:
-                records.append({"after": len(messages), "record": raw})
+                records.append({"after": len(messages), "record": _exportable(raw)})
             elif _is_message(raw):
-                messages.append(raw)
+                messages.append(_exportable(raw))
     document = {
         "format": EXPORT_FORMAT,
         "meta": meta.to_dict(full=True),
         "messages": messages,
         "records": records,
     }
-    return _without(document, _worth_hiding(secrets))  # type: ignore[no-any-return]  # an object stays one
+    return _without(document, hidden)  # type: ignore[no-any-return]  # an object stays one
 
 
 def export_markdown(store: HistoryStore, session_id: str, *, secrets: Sequence[str] = ()) -> str:
     """A session as Markdown, with thinking, tool calls and results folded away. Arguments and errors as above."""
-    stored = store.load(session_id)
-    text: str = _without(markdown(stored.meta, stored.messages), _worth_hiding(secrets))
+    hidden = _worth_hiding(secrets)
+    text: str = _without(markdown(store.load(session_id)), hidden)
     return text
 
 
-def markdown(meta: SessionMeta, messages: Sequence[Message], *, more_facts: Mapping[str, str] | None = None) -> str:
-    """A conversation as Markdown; ``more_facts`` stand in the list at its beginning, behind those of the metadata."""
+def markdown(stored: StoredSession, *, more_facts: Mapping[str, str] | None = None) -> str:
+    """A conversation as Markdown; ``more_facts`` stand in the list at its beginning, behind those of the metadata.
+
+    A summary that the model is given stands behind the messages that it stands for.
+    """
+    meta = stored.meta
     parts = [f"# {_line(meta.title or 'Untitled session')}", _facts(meta, more_facts or {})]
+    summary = summary_in_force(stored.messages, stored.records)
     speaker = ""
-    for message in messages:
+    for number, message in enumerate(stored.messages, 1):
         heading = _SPEAKERS.get(message.role, "")
         if heading and heading != speaker:
             parts.append(f"## {heading}")
             speaker = heading
         parts += [part for block in message.content for part in _block(block)]
+        if summary is not None and number == summary.messages:
+            parts.append(_folded("Summary, which the model is given in place of what stands above", summary.text))
     return "\n\n".join(parts) + "\n"
 
 
@@ -146,9 +157,16 @@ def _is_message(raw: dict[str, Any]) -> bool:
     return True
 
 
+def _exportable(raw: dict[str, Any]) -> dict[str, Any]:
+    """A stored object, without what is nested more deeply than an import takes (around it are two levels more)."""
+    return plain(raw) if is_deep(raw) else raw
+
+
 def _worth_hiding(secrets: Sequence[str]) -> list[str]:
     # Longest first: one may be part of another.
-    return sorted({secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True)
+    return sorted(
+        {secret for secret in texts("secrets", secrets) if len(secret) >= _SHORTEST_SECRET}, key=len, reverse=True
+    )
 
 
 def _without(value: Any, secrets: Sequence[str]) -> Any:

@@ -6,6 +6,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
+from openheim._arguments import whole_number
 from openheim.errors import StorageError, UsageError
 from openheim.messages import message_to_stored
 from openheim.store.digest import totals_of
@@ -41,8 +42,8 @@ def list_sessions(
         UsageError: ``limit`` or ``cursor`` is none.
         StorageError: the history's folder cannot be read.
     """
-    if limit is not None and limit < 1:
-        raise UsageError(f"a limit of {limit} sessions shows nothing", hint="use 1 or more")
+    if limit is not None:
+        whole_number("limit", limit, least=1)
     try:
         from openheim.store.index import SessionIndex
 
@@ -63,9 +64,10 @@ def search_sessions(
     """Sessions that hold the words, see :meth:`SessionIndex.search`.
 
     Raises:
-        UsageError: there is no word in ``words``.
+        UsageError: there is no word in ``words``, or ``limit`` is less than 1.
         StorageError: the index cannot be used.
     """
+    whole_number("limit", limit, least=1)
     if not any(map(str.isalnum, words)):
         raise UsageError("there is nothing to search for", hint="give one word or more")
     try:

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from openheim._arguments import seconds, whole_number
 from openheim.errors import OpenheimError, SessionNotFoundError, StorageError, UsageError
 from openheim.store.operations.listing import list_sessions
 from openheim.store.rows import sort_key
@@ -34,7 +35,7 @@ def delete_session(store: HistoryStore, session_id: str) -> None:
     """
     if not store.exists(session_id):
         raise store.not_found(session_id)
-    with store.lease(session_id):
+    with store.lease(session_id).held_for_removal():
         # The metadata last: as long as it is there the session can be found, and deleted.
         for path in (store.log_path(session_id), store.metrics_path(session_id), store.meta_path(session_id)):
             try:
@@ -88,13 +89,17 @@ def prune_sessions(
         dry_run: delete nothing, and say what would be deleted.
 
     Raises:
-        UsageError: neither limit is given, or one is negative.
+        UsageError: neither limit is given, or one is negative or not finite.
+        TypeError: a limit is no number.
         StorageError: the history's folder cannot be read.
     """
     if older_than_secs is None and keep is None:
         raise UsageError("pruning needs a limit", hint="say how old, or how many to keep")
-    if (older_than_secs or 0) < 0 or (keep or 0) < 0:
-        raise UsageError("a limit of pruning cannot be negative", hint="use 0 or more")
+    # A slip here would cost sessions: what compares oddly must not reach the comparison below.
+    if older_than_secs is not None:
+        seconds("older_than_secs", older_than_secs)
+    if keep is not None:
+        whole_number("keep", keep, least=0)
     rows = list_sessions(store, archived=None, limit=None, progress=progress).rows
     newest = time.time() * 1_000_000 - (older_than_secs or 0) * 1_000_000
     pruned = Pruned()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from openheim.messages import Message, ToolResultBlock, block_to_stored, message_to_stored
+from openheim.store.summaries import summary_in_force
 
 if TYPE_CHECKING:
     from openheim.messages import Block
@@ -14,7 +15,7 @@ __all__ = ("conversation",)
 
 
 def conversation(session: StoredSession, *, full: bool = False) -> dict[str, Any]:
-    """``meta`` and ``messages``.
+    """``meta`` and ``messages``, and ``summary`` where the model is given one in place of the first ``messages``.
 
     Args:
         full: everything that is stored, records too; otherwise the fields that every reader knows.
@@ -25,6 +26,9 @@ def conversation(session: StoredSession, *, full: bool = False) -> dict[str, Any
         shown["records"] = session.records
     else:
         shown["messages"] = [_plain(message) for message in session.messages]
+    summary = summary_in_force(session.messages, session.records)
+    if summary is not None:
+        shown["summary"] = {"messages": summary.messages, "text": summary.text}
     return shown
 
 
