@@ -61,11 +61,11 @@ class Command:
         """Makes the server the default provider."""
         self.configure(f'{top}\n[providers.test]\nkind = "{kind}"\napi_base = "{server.base_url}"\n{more}\n')
 
-    def hide(self, distribution: str) -> None:
-        """Makes it look as if this distribution were not installed."""
+    def hide(self, *distributions: str) -> None:
+        """Makes it look as if these distributions were not installed."""
         folder = self.folder.parent / "hiding"
         folder.mkdir()
-        (folder / "sitecustomize.py").write_text(_HIDING.format(distribution))
+        (folder / "sitecustomize.py").write_text(_HIDING.format(distributions))
         self.environment["PYTHONPATH"] = str(folder)
 
     def start(self, *arguments: str, stdin: Any = subprocess.DEVNULL, **options: Any) -> subprocess.Popen[bytes]:
@@ -112,7 +112,7 @@ _HIDING = """
 import importlib.metadata as metadata
 
 found = metadata.distributions
-metadata.distributions = lambda **options: (one for one in found(**options) if one.metadata["Name"] != {!r})
+metadata.distributions = lambda **options: (one for one in found(**options) if one.metadata["Name"] not in {!r})
 """
 
 

@@ -125,7 +125,7 @@ def test_init_beside_a_config_that_cannot_be_read(openheim: Command) -> None:
 
 
 def test_init_says_what_comes_next(openheim: Command) -> None:
-    # Of the kinds that a key is enough for, only the plugin for openai is installed here.
+    openheim.hide("openheim-provider-anthropic", "openheim-provider-gemini")
     assert "next: set OPENAI_API_KEY, or edit" in openheim("init", env={"GEMINI_API_KEY": "k"}).out
     assert "next: openheim run" in openheim("init", env={"OPENAI_API_KEY": "k"}).out
     assert "next: pip install openheim-provider-gemini" in openheim("init", "--provider", "gemini").out

@@ -111,7 +111,7 @@ def test_a_key_whose_package_is_missing(openheim: Command) -> None:
         found = findings(ended)
         assert ended.code == 0
         assert found["default provider"] == ("note", "demo")
-        assert found["keys in the environment"] == ("note", "none; set OPENAI_API_KEY")
+        assert found["keys in the environment"] == ("note", "none; set OPENAI_API_KEY or GEMINI_API_KEY")
         status, detail = found["key ANTHROPIC_API_KEY"]
         assert (status, "pip install openheim-provider-anthropic" in detail) == ("note", True)
 
