@@ -22,7 +22,7 @@ from openheim_provider_gemini.contents import PART
 from openheim_provider_gemini.signatures import SignedSpan, opaque_from
 
 if TYPE_CHECKING:
-    from openheim import EmitDelta, Finish, ModelReply, ProviderSettings, ToolNames
+    from openheim import Block, EmitDelta, Finish, ModelReply, ProviderSettings, ToolNames
 
 __all__ = ("GeminiAssembler",)
 
@@ -71,7 +71,8 @@ class GeminiAssembler(EventAssembler):
     def __init__(self, emit: EmitDelta, names: ToolNames, settings: ProviderSettings | None = None) -> None:
         super().__init__(emit, settings)
         self._names = names
-        self._counts: dict[str, int] = {}
+        #: What the service has counted, as it says it.
+        self._counts: dict[str, Any] = {}
         self._reason = ""
         self._message = ""
         self._spans: list[SignedSpan] = []
@@ -83,7 +84,8 @@ class GeminiAssembler(EventAssembler):
     def take(self, payload: dict[str, Any], event: str) -> None:
         usage = payload.get("usageMetadata")
         if isinstance(usage, dict):
-            self._count(usage)
+            # Counts are of all so far, so the last one of each counts; the first events have not all of them.
+            self._counts.update(usage)
         if self.model is None and isinstance(payload.get("modelVersion"), str):
             self.model = payload["modelVersion"]
         candidates = payload.get("candidates")
@@ -99,6 +101,10 @@ class GeminiAssembler(EventAssembler):
                 self._with_words("the service blocked the prompt: ", str(feedback["blockReason"]), feedback),
                 hint="change the prompt, or set safetySettings in extra_body of the provider's entry",
             )
+
+    def partial(self) -> tuple[Block, ...]:
+        self._count()
+        return super().partial()
 
     def take_document(self, payload: Any) -> bool:
         # Without ``alt=sse``, which a proxy may drop, the stream is one list.
@@ -119,6 +125,7 @@ class GeminiAssembler(EventAssembler):
             InvalidRequestError: it misses a signature in the request.
             ServerError: it says that its own answer went wrong.
         """
+        self._count()
         if self._reason in _BAD_CALLS:
             raise MalformedToolCallError(f"{_BAD_CALLS[self._reason]} ({self._reason}){self._message}")
         if self._reason == "MISSING_THOUGHT_SIGNATURE":
@@ -170,7 +177,8 @@ class GeminiAssembler(EventAssembler):
 
     def _take_text(self, text: str, signature: str | None) -> None:
         if text:
-            self._begin_block(False)
+            if self._writing is not False:
+                self._begin_block(False)
             self.parts.write(text)
         elif signature is None:
             return
@@ -213,13 +221,12 @@ class GeminiAssembler(EventAssembler):
             self._blocks += 1
         self._writing, self._written = thinking, 0
 
-    def _count(self, usage: dict[str, Any]) -> None:
-        # Counts are of all so far, so the last one of each counts; the first events have not all of them.
-        self._counts |= {name: token_count(usage[name]) for name in _COUNTERS if name in usage}
-        prompt, tool_use, cached, said, thought = (self._counts.get(name, 0) for name in _COUNTERS)
-        self.usage = Usage(
-            input_tokens=max(0, prompt + tool_use - cached), output_tokens=said + thought, cache_read_tokens=cached
-        )
+    def _count(self) -> None:
+        if self._counts:
+            prompt, tool_use, cached, said, thought = (token_count(self._counts.get(name)) for name in _COUNTERS)
+            self.usage = Usage(
+                input_tokens=max(0, prompt + tool_use - cached), output_tokens=said + thought, cache_read_tokens=cached
+            )
 
     def _with_words(self, lead: str, reason: str, said: dict[str, Any]) -> str:
         words = said.get("blockReasonMessage") or said.get("finishMessage")
