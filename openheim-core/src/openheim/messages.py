@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 __all__ = (
+    "GIVEN_PROVIDER",
     "Block",
     "Finish",
     "ImageBlock",
@@ -34,6 +35,9 @@ __all__ = (
     "message_from_stored",
     "message_to_stored",
 )
+
+#: What stands for the name of a provider that the program gave as an object.
+GIVEN_PROVIDER = "(given)"
 
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 
@@ -189,6 +193,11 @@ class Message:
     def text(self) -> str:
         """The text blocks joined."""
         return "".join(block.text for block in self.content if isinstance(block, TextBlock))
+
+    def is_from(self, wire: str, provider: str) -> bool:
+        """Whether this reply may have come over this wire from this provider entry, so that signatures and opaque items
+        in it may go back there: a service refuses those that another one made, whatever its wire."""
+        return self.wire in (None, wire) and self.provider in (None, GIVEN_PROVIDER, provider)
 
     @property
     def tool_uses(self) -> tuple[ToolUseBlock, ...]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from openheim.agent.cancellation import slip_in_words, slipped
 from openheim.config.selection import check_model, fallback_pairs, select_provider
 from openheim.errors import ConfigError, PluginError
+from openheim.messages import GIVEN_PROVIDER
 from openheim.providers import ModelInfo
-from openheim.runtime.session import GIVEN_PROVIDER, ModelBinding
+from openheim.runtime.session import ModelBinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,7 @@ from openheim.config.selection import KEY_VARIABLES
 from openheim.errors import ConfigError, PluginError, SessionBusyError, UsageError, described
 from openheim.gates import GateSession
 from openheim.http import HttpClient
-from openheim.messages import ToolUseBlock
+from openheim.messages import GIVEN_PROVIDER, ToolUseBlock
 from openheim.permissions import PermissionPolicy, parse_rule
 from openheim.permissions.modes import known_mode
 from openheim.prompt import merged_skills
@@ -37,7 +37,7 @@ from openheim.runtime.live import LiveSessions
 from openheim.runtime.options import SessionOptions, governed, governed_mode
 from openheim.runtime.places import Places, current_directory
 from openheim.runtime.saving import SessionSaver
-from openheim.runtime.session import GIVEN_PROVIDER, ModelBinding, Session
+from openheim.runtime.session import ModelBinding, Session
 from openheim.store import HistoryStore, SessionMeta
 from openheim.tools import ToolsContext
 

@@ -19,6 +19,7 @@ from openheim.config.models import resolve_mode
 from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError, SessionLockedError, StorageError
 from openheim.events import Notice, TurnFinished
 from openheim.gates import Decision, GateSession, ToolCall
+from openheim.messages import GIVEN_PROVIDER
 from openheim.permissions import PermissionPolicy
 from openheim.runtime.asks import Asks
 from openheim.runtime.content import prompt_blocks
@@ -44,10 +45,8 @@ if TYPE_CHECKING:
 #: Events that :meth:`Session.prompt` holds for whoever iterates over it; deltas that wait are joined.
 ITERATOR_CAPACITY = 65_536
 
-#: What stands for the name of a provider that the program gave as an object.
-GIVEN_PROVIDER = "(given)"
 
-__all__ = ("GIVEN_PROVIDER", "ModelBinding", "Session", "Snapshot")
+__all__ = ("ModelBinding", "Session", "Snapshot")
 
 
 @dataclass(slots=True)
