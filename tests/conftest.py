@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,6 +25,8 @@ PRIVATE = re.compile(r"^OPENHEIM_|_API_KEY$")
 def pytest_configure() -> None:
     # Child processes start as they do for users: from byte code. Without it each of them compiles the sources anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # A job in the background has Ctrl+C ignored, and so would everything that it starts. A user's terminal has it not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for package in PACKAGES:
         # `pip install '.[all]'` in the environment of the tests replaces its editable members by copies, silently.
         spec = find_spec(package)
