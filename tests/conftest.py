@@ -8,6 +8,7 @@ import signal
 from importlib.util import find_spec
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -27,6 +28,11 @@ def pytest_configure() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # A job in the background has Ctrl+C ignored, and so would everything that it starts. A user's terminal has it not.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # How long an example takes is the machine's affair.
+    hypothesis.settings.register_profile(
+        "openheim", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("openheim")
     for package in PACKAGES:
         # `pip install '.[all]'` in the environment of the tests replaces its editable members by copies, silently.
         spec = find_spec(package)
