@@ -8,7 +8,7 @@ from openheim import Fragments, InvalidRequestError, ToolNames, wire_tool_name
 from openheim.jsontext import wire_bytes
 from openheim_provider_gemini.contents import FRAMES, WIRE, ContentEncoder
 from openheim_provider_gemini.schemas import reduced, reduced_parameters
-from openheim_provider_gemini.thinking import generation
+from openheim_provider_gemini.thinking import NEWEST, generation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _GO_ON = b',{"role":"user","parts":[{"text":"Go on."}]}'
 def is_newest(model: str) -> bool:
     """Whether a model is of generation 3 or later."""
     version = generation(model)
-    return version is not None and version >= (3, 0)
+    return version is not None and version >= NEWEST
 
 
 def request_body(request: ModelRequest, parameters: Mapping[str, Any], provider: str) -> bytes:
@@ -72,7 +72,7 @@ def tool_names(tools: tuple[ToolSpec, ...]) -> ToolNames:
 def _says_schema(request: ModelRequest) -> bool:
     """Whether the form of the reply has to be asked for in words: older models take either tools or a form."""
     version = generation(request.model)
-    return bool(request.tools) and version is not None and version < (3, 0)
+    return bool(request.tools) and version is not None and version < NEWEST
 
 
 def _system_text(request: ModelRequest) -> str:

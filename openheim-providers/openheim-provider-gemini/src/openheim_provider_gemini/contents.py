@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from openheim import Message
     from openheim_provider_gemini.signatures import SignedSpan
 
-__all__ = ("FRAMES", "PART", "WIRE", "ContentEncoder")
+__all__ = ("FRAMES", "PART", "WIRE", "ContentEncoder", "is_writable")
 
 WIRE = "gemini"
 
@@ -109,7 +109,7 @@ class ContentEncoder:
                 yield {"text": _unseen(block)} if picture is None else _signed(picture, whole)
             elif isinstance(block, UnknownBlock) and is_own:
                 part = block.raw.get("part")
-                if block.raw.get("type") == PART and isinstance(part, dict) and part and _is_writable(part):
+                if block.raw.get("type") == PART and isinstance(part, dict) and part and is_writable(part):
                     yield part
         yield from (_signed({"text": ""}, span.signature) for span in spans.get(len(message.content), ()))
 
@@ -182,7 +182,8 @@ def _arguments(text: str) -> Mapping[str, Any]:
     return arguments if isinstance(arguments, dict) else {}
 
 
-def _is_writable(part: Mapping[str, Any]) -> bool:
+def is_writable(part: Mapping[str, Any]) -> bool:
+    """Whether a part that the service made can be sent back: JSON has no form for some numbers that Python reads."""
     try:
         wire_bytes(part)
     except (ValueError, TypeError, RecursionError):
