@@ -10,6 +10,7 @@ from google import genai
 from google.genai import errors, types
 
 from openheim.messages import ImageBlock, ToolUseBlock
+from openheim_provider_gemini.assemble import KNOWN_REASONS
 from openheim_provider_gemini.body import request_body
 from openheim_provider_gemini.thinking import thinking_config
 from tests.providers.gemini import READ_FILE, asking, assistant, result, user
@@ -102,6 +103,10 @@ def test_generation_settings() -> None:
     assert server.problems == []
 
 
+def test_all_reasons_for_an_end_are_known() -> None:
+    assert {reason.value for reason in types.FinishReason} <= KNOWN_REASONS
+
+
 def test_a_blocked_prompt() -> None:
     with GeminiServer([events({"promptFeedback": {"blockReason": "SAFETY"}})]) as server:
         (chunk,) = stream(server)
@@ -163,7 +168,9 @@ def test_what_the_provider_sends_has_the_librarys_types(model: str) -> None:
         result("c2", "gone", is_error=True),
     ]
     request = asking(*messages, model=model, system="Be brief.", tools=(READ_FILE,))
-    body = json.loads(request_body(request, {"generationConfig": {"thinkingConfig": thinking_config(model, "low")}}))
+    body = json.loads(
+        request_body(request, {"generationConfig": {"thinkingConfig": thinking_config(model, "low")}}, "mine")
+    )
     contents = [types.Content.model_validate(content) for content in body.pop("contents")]
     types.Content.model_validate(body.pop("systemInstruction"))
     (offered,) = body.pop("tools")
