@@ -9,7 +9,7 @@ from openheim import ModelInfo, ToolCallDelta, ToolUseBlock, read_reply
 from openheim_provider_openai.chat import chat_body
 from openheim_provider_openai.chat_stream import ChatAssembler
 from openheim_provider_openai.dialect import RESPONSES
-from openheim_provider_openai.schemas import is_strict
+from openheim_provider_openai.schemas import is_strict, reply_schema
 from openheim_provider_openai.service import Service
 from openheim_provider_openai.tools import ToolEncoder, chat_tool, dumped, responses_tool
 
@@ -130,12 +130,15 @@ class OpenAIProvider:
             parameters["reasoning_effort"] = request.thinking
         system = None
         if request.response_schema is not None:
-            if dialect.response_format == "json_object":
-                parameters["response_format"] = {"type": "json_object"}
+            schema = reply_schema(request.response_schema)
+            if schema is None or dialect.response_format == "json_object":
                 system = _with_schema(request.system, request.response_schema)
-            else:
-                schema = _format(request.response_schema)
-                parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
+            if schema is not None:
+                parameters["response_format"] = (
+                    {"type": "json_object"}
+                    if dialect.response_format == "json_object"
+                    else {"type": "json_schema", "json_schema": _format(schema)}
+                )
         if dialect.prompt_cache_key and request.session_id:
             parameters["prompt_cache_key"] = _cache_key(request.session_id)
         tools = self._chat_tools.encode(request.tools)
@@ -162,14 +165,18 @@ class OpenAIProvider:
         max_tokens = self._max_tokens(request)
         if max_tokens is not None:
             parameters["max_output_tokens"] = max(max_tokens, _LEAST_OUTPUT_TOKENS)
+        system = request.system
         if request.response_schema is not None:
-            parameters["text"] = {"format": {"type": "json_schema"} | _format(request.response_schema)}
+            schema = reply_schema(request.response_schema)
+            if schema is None:
+                system = _with_schema(system, request.response_schema)
+            else:
+                parameters["text"] = {"format": {"type": "json_schema"} | _format(schema)}
         if request.session_id:
             parameters["prompt_cache_key"] = _cache_key(request.session_id)
         tools = self._responses_tools.encode(request.tools)
-        content = responses_body(
-            request, self._item_encoder(replays=reasons), tools.field, _merged(parameters, self._extra_body)
-        )
+        items = self._item_encoder(replays=reasons)
+        content = responses_body(request, items, tools.field, _merged(parameters, self._extra_body), system=system)
         return _RESPONSES_PATH, content, optional, tools.names
 
     def _item_encoder(self, *, replays: bool) -> ItemEncoder:
@@ -217,12 +224,13 @@ def _merged(parameters: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": "reply", "schema": dict(schema), "strict": is_strict(schema)}
+def _format(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "reply", "schema": schema, "strict": is_strict(schema)}
 
 
 def _with_schema(system: str, schema: Mapping[str, Any]) -> str:
-    told = f"Reply with one JSON object that matches this JSON Schema: {dumped('the schema', schema).decode()}"
+    what = "one JSON object" if schema.get("type") == "object" else "one JSON value, and nothing around it,"
+    told = f"Reply with {what} that matches this JSON Schema: {dumped('the schema', schema).decode()}"
     return f"{system}\n\n{told}" if system.strip() else told
 
 

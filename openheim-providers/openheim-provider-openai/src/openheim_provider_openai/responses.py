@@ -24,13 +24,16 @@ __all__ = ("responses_body",)
 _FRAMES = {"item": (b"", b"")}
 
 
-def responses_body(request: ModelRequest, items: ItemEncoder, tools: bytes, parameters: Mapping[str, Any]) -> bytes:
+def responses_body(
+    request: ModelRequest, items: ItemEncoder, tools: bytes, parameters: Mapping[str, Any], *, system: str
+) -> bytes:
     """The body of a request.
 
     Args:
         items: encodes messages; one that replays differently has bytes of its own in the cache.
         tools: the field of the tools, with a comma before it.
         parameters: its other fields, such as ``stream``; at least one.
+        system: the system text, perhaps with more in it than the request's.
 
     Raises:
         InvalidRequestError: a parameter has no form in JSON.
@@ -44,7 +47,7 @@ def responses_body(request: ModelRequest, items: ItemEncoder, tools: bytes, para
 
         kept = request.cache[key] = Fragments(encode, _FRAMES, joins=lambda role: False)
     kept.update(request.messages)
-    instructions = b',"instructions":' + wire_bytes(request.system) if request.system.strip() else b""
+    instructions = b',"instructions":' + wire_bytes(system) if system.strip() else b""
     return b"".join(
         (
             b'{"model":',
