@@ -162,7 +162,8 @@ async def test_images_of_results_follow_all_results_of_the_reply(make_call: Call
     first = result("a", "one", ImageBlock("AAAA", "image/png"))
     second = result("b", "two", ImageBlock("BBBB", "image/jpeg"))
     messages = await sent_messages(make_call, user("look"), calls, first, second, assistant("seen"))
-    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "user", "assistant"]
+    roles = ["user", "assistant", "tool", "tool", "user", "assistant", "user"]
+    assert [message["role"] for message in messages] == roles
     note, *images = messages[4]["content"]
     assert note["type"] == "text"
     assert [image["image_url"]["url"][-4:] for image in images] == ["AAAA", "BBBB"]
@@ -250,7 +251,7 @@ def history(length: int) -> list[Message]:
 async def test_what_was_sent_is_sent_again_to_the_byte(make_call: Callable[..., Call]) -> None:
     messages = history(6)
     cache: dict[str, Any] = {}
-    steps = [messages[:length] for length in range(1, len(messages) + 1)]
+    steps = [messages[:length] for length in range(1, len(messages) + 1, 2)]
     sent_bodies = await bodies(make_call, *requests_of(cache, *steps))
     prefixes = [body[: body.index(b'],"tools":')] for body in sent_bodies]
     for shorter, longer in pairwise(prefixes):

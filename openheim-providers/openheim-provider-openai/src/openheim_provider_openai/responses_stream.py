@@ -97,12 +97,17 @@ class ResponsesAssembler(EventAssembler):
     # --- items ---
 
     def _index(self, payload: dict[str, Any]) -> int:
-        """The place of the item that an event is about. Some servers tell its id only."""
+        """The place of the item that an event is about. Some servers tell its id only, some of them now and then."""
         index = payload.get("output_index")
+        known = _text(payload.get("item_id")) or _text(payload.get("item", {}).get("id"))
         if isinstance(index, int):
+            if known and len(self._places) < _MAX_ITEMS:
+                self._places.setdefault(known, index)
             return index
-        known = payload.get("item_id") or payload.get("item", {}).get("id")
-        return self._places.setdefault(_text(known), len(self._places))
+        place = self._places.get(known)
+        if place is None:
+            place = self._places[known] = 1 + max((*self._items, *self._places.values()), default=-1)
+        return place
 
     def _item_added(self, payload: dict[str, Any]) -> None:
         self._begin(self._index(payload), payload["item"])
@@ -233,7 +238,8 @@ class ResponsesAssembler(EventAssembler):
         reason = (response.get("incomplete_details") or {}).get("reason")
         self.finish = _INCOMPLETE.get(str(reason), "other") if status == "incomplete" else "end_turn"
         self.done = True
-        for index, whole in enumerate(response.get("output") or ()):
+        for position, whole in enumerate(response.get("output") or ()):
+            index = self._places.get(_text(whole.get("id")), position)
             item = self._items.get(index)
             if item is None or not item.is_done:
                 self._finish_item(index, whole)
