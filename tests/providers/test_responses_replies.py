@@ -222,8 +222,7 @@ async def test_events_that_tell_the_place_of_some_items_only(
     make_call: Callable[..., Call], indexed: tuple[int, ...]
 ) -> None:
     items = [reasoning("hm"), message("Hel", "lo"), call("f", {"a": 1}), call("g", {}, "call_2", id="fc_2")]
-    payloads = [
-        # The place is told when an item begins, or throughout, or never.
+    payloads: list[dict[str, Any]] = [
         event if index in indexed else {key: value for key, value in event.items() if key != "output_index"}
         for index, item in enumerate(items)
         for event in item_events(index, item)
@@ -260,6 +259,10 @@ async def test_open_reasoning_is_shown_and_kept(make_call: Callable[..., Call]) 
         (failed("context_length_exceeded"), ContextOverflowError),
         (failed("invalid_image"), InvalidRequestError),
         (failed("bio_policy"), BlockedError),
+        (failed("invalid_image_mode"), InvalidRequestError),
+        (failed("failed_to_download_image"), InvalidRequestError),
+        (failed("image_file_not_found"), InvalidRequestError),
+        (failed("data_residency_mismatch"), InvalidRequestError),
         (events({"type": "response.cancelled", "response": response("cancelled", [])}), ServerError),
         (
             events({"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": None}),
