@@ -193,18 +193,20 @@ def test_kept_items_that_json_cannot_say_are_left_out() -> None:
 
 
 @each_wire
-def test_a_message_that_fails_is_not_left_out_of_the_next_request(wire: str) -> None:
+def test_a_message_that_fails_changes_nothing_in_later_requests(wire: str) -> None:
     provider, http = provider_on(wire)
     broken = Message("user", (TextBlock(None),))  # type: ignore[arg-type]  # What no part of openheim would make.
+    first, more = user("hi"), user("more")
     cache: dict[str, Any] = {}
 
     async def ask() -> None:
         for _ in range(2):
             with pytest.raises(AttributeError):
-                await provider.generate(ModelRequest("m", "S", [user("hi"), broken], cache=cache), lambda delta: None)
+                await provider.generate(ModelRequest("m", "S", [first, broken], cache=cache), lambda delta: None)
+        await provider.generate(ModelRequest("m", "S", [first, more], cache=cache), lambda delta: None)
 
     anyio.run(ask)
-    assert http.requests == []
+    assert [request.content for request in http.requests] == sent(wire, [first, more])
 
 
 # --- any history ---
