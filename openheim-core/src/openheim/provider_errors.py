@@ -111,6 +111,10 @@ _GENERAL: dict[str, type[ProviderError]] = {
     "image_file_too_large": InvalidRequestError,
     "unsupported_image_media_type": InvalidRequestError,
     "empty_image_file": InvalidRequestError,
+    "invalid_image_mode": InvalidRequestError,
+    "failed_to_download_image": InvalidRequestError,
+    "image_file_not_found": InvalidRequestError,
+    "data_residency_mismatch": InvalidRequestError,
 }
 
 _BILLING_TEXTS = ("credit balance is too low",)
