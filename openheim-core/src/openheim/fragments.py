@@ -92,12 +92,14 @@ class Fragments:
             role, parts = self._encode(messages[position])
             if parts:
                 unchanged = min(unchanged, self._append(role, parts, position))
-        self._messages += messages[known:]
+            # At once, since encoding the next one may raise: the buffer and this list always tell of the same messages.
+            self._messages.append(messages[position])
         return unchanged
 
     def _append(self, role: str, parts: Sequence[bytes], position: int) -> int:
         buffer = self.buffer
         before, behind = self._frames[role]
+        joined = b",".join(parts)
         last = self._fragments[-1] if self._fragments else None
         if last is not None and last.role == role and self._joins(role):
             unchanged = last.parts_end
@@ -112,7 +114,7 @@ class Fragments:
             start = len(buffer)
             buffer += before
             self._firsts.append(position)
-        buffer += b",".join(parts)
+        buffer += joined
         parts_end = len(buffer)
         buffer += behind
         self._fragments.append(Fragment(role, start, parts_end, len(buffer)))
