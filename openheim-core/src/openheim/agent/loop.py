@@ -21,7 +21,7 @@ from openheim.errors import OpenheimError, ProviderError, SchemaMismatchError, S
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from openheim.pricing import cost_of
-from openheim.providers import wire_of
+from openheim.providers import MAX_REPLY_CALLS, too_many_calls, wire_of
 from openheim.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ _log = logging.getLogger(__name__)
 #: What one reply may take in memory, and what is counted for each of its deltas beside its text.
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 DELTA_BYTES = 64
-
-#: Tool calls of one reply: each is announced, run and stored, so that many more would be no answer but a flood.
-MAX_REPLY_CALLS = 1000
 
 
 @dataclass(slots=True, frozen=True)
@@ -293,11 +290,7 @@ class TurnLoop:
         with call_scope:
             reply = await self._requests.call(iteration, emit, lambda: bool(pieces))
         if len(calls) > MAX_REPLY_CALLS or (reply is not None and _count_calls(reply) > MAX_REPLY_CALLS):
-            raise ServerError(
-                f"the model asked for more than {MAX_REPLY_CALLS} tool calls in one reply",
-                hint="ask for less at a time",
-                retryable=False,
-            )
+            raise too_many_calls()
         if reply is None or _size(reply) > MAX_REPLY_BYTES:
             raise ServerError(
                 f"the model's reply is longer than {MAX_REPLY_BYTES // 2**20} MiB",
