@@ -218,12 +218,13 @@ def wire_of(provider: Provider, model: str) -> str:
     return provider.wire if wire_for is None else wire_for(model)
 
 
-def too_many_calls() -> ServerError:
-    """The error for a reply with more than :data:`MAX_REPLY_CALLS` calls."""
+def too_many_calls(usage: Usage | None = None) -> ServerError:
+    """The error for a reply with more than :data:`MAX_REPLY_CALLS` calls, which cost this as far as it is known."""
     from openheim.errors import ServerError
 
     return ServerError(
         f"the model asked for more than {MAX_REPLY_CALLS} tool calls in one reply",
         hint="ask for less at a time",
         retryable=False,
+        usage=usage,
     )

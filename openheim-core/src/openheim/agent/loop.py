@@ -20,7 +20,7 @@ from openheim.agent.window import ContextSettings
 from openheim.errors import OpenheimError, ProviderError, SchemaMismatchError, ServerError, StorageError
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
-from openheim.pricing import cost_of
+from openheim.pricing import cost_of, was_refused
 from openheim.providers import MAX_REPLY_CALLS, too_many_calls, wire_of
 from openheim.retry import RetryPolicy
 
@@ -165,6 +165,8 @@ class TurnLoop:
         #: What calls have cost, and whether that is known of all of them.
         self._cost = 0.0
         self._is_costed = True
+        #: Whether a model is being waited for.
+        self._is_asking = False
         self._was_asked_again = False
         self._scope = anyio.CancelScope()
         self._requests = TurnRequests(settings, history, publish=publish, spend=self._spend)
@@ -196,9 +198,9 @@ class TurnLoop:
             self._settle_cancelled()
             raise
         except ProviderError as err:
-            self._store_partial(err.partial, "error")
-            if err.usage is not None:
+            if self.pieces or not was_refused(err):
                 self._count(err.usage)
+            self._store_partial(err.partial, "error")
             outcome.error = err
         except OpenheimError as err:
             outcome.error = err
@@ -287,19 +289,26 @@ class TurnLoop:
             publish(delta)
 
         reply: ModelReply | None = None
+        self._is_asking = True
         with call_scope:
             reply = await self._requests.call(iteration, emit, lambda: bool(pieces))
+        self._is_asking = False
+        usage = reply.usage if reply is not None else None
         if len(calls) > MAX_REPLY_CALLS or (reply is not None and _count_calls(reply) > MAX_REPLY_CALLS):
-            raise too_many_calls()
+            raise too_many_calls(usage)
         if reply is None or _size(reply) > MAX_REPLY_BYTES:
             raise ServerError(
                 f"the model's reply is longer than {MAX_REPLY_BYTES // 2**20} MiB",
                 hint="set max_tokens for this provider",
                 retryable=False,
+                usage=usage,
             )
         return reply
 
-    def _spend(self, usage: Usage) -> None:
+    def _spend(self, usage: Usage | None) -> None:
+        if usage is None:
+            self._add_cost(None)
+            return
         self.outcome.usage = self.outcome.usage + usage
         self._add_cost(cost_of(usage, self._requests.settings.price))
 
@@ -312,11 +321,9 @@ class TurnLoop:
         self.outcome.cost = self._cost if self._is_costed else None
 
     def _count(self, usage: Usage | None) -> None:
+        self._spend(usage)
         if usage is not None:
-            self._spend(usage)
             self.publish(UsageReported(usage))
-        else:
-            self._add_cost(None)
 
     def _store_reply(self, reply: ModelReply) -> Message | None:
         self.pieces = []
@@ -388,6 +395,9 @@ class TurnLoop:
         self.history.acknowledge()
 
     def _settle_cancelled(self) -> None:
+        if self._is_asking:
+            # What the service had written until then is charged, and not told.
+            self._add_cost(None)
         if self._runs:
             self._finish_runs("cancelled by the user")
         self._store_partial((), "cancelled")

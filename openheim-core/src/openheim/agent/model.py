@@ -11,6 +11,7 @@ from openheim.agent.cancellation import slip_in_words, slipped
 from openheim.agent.replies import reply_problem, with_usable_details
 from openheim.errors import OpenheimError, ProviderError, ServerError, unwrapped
 from openheim.events import RetryScheduled
+from openheim.pricing import was_refused
 from openheim.retry import with_retries
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ async def call_model(
     emit: EmitDelta,
     shown: Callable[[], bool],
     publish: Callable[[Event], None],
-    spend: Callable[[Usage], None],
+    spend: Callable[[Usage | None], None],
 ) -> ModelReply:
     """Makes a call.
 
@@ -45,7 +46,7 @@ async def call_model(
         step: name and key of the step that the call is.
         shown: whether a piece of the reply has reached anybody; then the call is not made again.
         publish: told of retries.
-        spend: told what failed attempts cost.
+        spend: told what failed attempts cost; None for one that may have cost something and was not counted.
 
     Raises:
         ProviderError: what the last attempt failed with.
@@ -53,7 +54,7 @@ async def call_model(
     name, key = step
 
     def failed(attempt: int, delay: float, err: ProviderError) -> None:
-        if err.usage is not None:
+        if not was_refused(err):
             spend(err.usage)
         publish(RetryScheduled(attempt, delay, str(err)))
 
