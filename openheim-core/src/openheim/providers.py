@@ -20,6 +20,7 @@ __all__ = (
     "Provider",
     "ProviderSettings",
     "ToolSpec",
+    "too_many_calls",
     "wire_of",
 )
 

@@ -95,13 +95,21 @@ class TurnHistory(Protocol):
         """Messages that are not on disk, since that failed so far."""
         ...
 
-    def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message: ...
+    def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message:
+        """Adds a message, which is on disk afterwards unless that fails.
+
+        Args:
+            details: further arguments of :class:`~openheim.messages.Message`.
+        """
+        ...
 
     def store_record(self, record: Mapping[str, Any]) -> None:
         """Puts a record (see :mod:`openheim.store`) behind the messages."""
         ...
 
-    def acknowledge(self) -> None: ...
+    def acknowledge(self) -> None:
+        """Tells watchers of the messages stored since the last time."""
+        ...
 
     def unique_call_id(self, wanted: str) -> str:
         """An id that no earlier call of the session had: the one wanted, if that is free and not blank."""
