@@ -81,7 +81,7 @@ class HttpClient:
     async def aclose(self) -> None:
         """Closes the connections that are not in use; the others are closed when their requests end."""
         self._closed = True
-        for origin in self._origins.values():
+        for origin in list(self._origins.values()):  # A request may add one meanwhile.
             await origin.close_idle(keep=0)
 
     def _origin(self, target: Target) -> _Origin:

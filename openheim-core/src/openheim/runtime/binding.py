@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from openheim.agent.cancellation import slip_in_words, slipped
 from openheim.config.selection import check_model, fallback_pairs, select_provider
 from openheim.errors import ConfigError, PluginError
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from openheim.providers import Provider, ProviderSettings
 
 __all__ = ("BoundProviders",)
+
+#: How long one plugin may take to close what it has open.
+CLOSE_SECS = 5.0
 
 #: Selections that are remembered: entries and models by name.
 _KEPT = 256
@@ -126,7 +131,10 @@ class BoundProviders:
             close = getattr(one, "aclose", None)
             if close is not None:
                 try:
-                    await close()
+                    with anyio.move_on_after(CLOSE_SECS) as waiting:
+                        await close()
+                    if waiting.cancelled_caught:
+                        _log.warning("%s was not closed within %g s and is left behind", what, CLOSE_SECS)
                 except BaseException as err:
                     if not slipped(err):
                         raise
