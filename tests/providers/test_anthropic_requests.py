@@ -339,6 +339,40 @@ async def test_signed_and_redacted_thinking_goes_back_in_order(make_call: MakeCa
     assert [part["type"] for part in sent[1]["content"]] == ["text", "tool_use"]
 
 
+async def test_what_another_entry_signed_stays_here(make_call: MakeCall) -> None:
+    """A session that moves from one entry of this kind to another: each service takes back only its own."""
+    made = {"kimi": {"a2ltaQ==", "a2ltaTI="}, "mine": {"bWluZQ==", "bWluZTI="}}
+    history = [user("x")]
+    for entry, (signature, data) in ((entry, sorted(made[entry])) for entry in made):
+        extra = {"text": {"0": {"citations": [{"cited_text": entry}]}}, "container": {"id": entry}}
+        blocks = (
+            ThinkingBlock("hm", signature),
+            RedactedThinkingBlock(data),
+            UnknownBlock(SEARCH),
+            UnknownBlock(FOUND),
+        )
+        history.append(assistant(*blocks, entry, call(f"of_{entry}"), wire=WIRE, provider=entry, opaque=extra))
+        history.append(result(f"of_{entry}", "ok"))
+    body = await sent(make_call, ModelRequest("claude-sonnet-4-5", "", history, (READ_FILE,), thinking=4000))
+    assert problems(body, issued=made["mine"]) == []
+    assert [block["type"] for block in body["messages"][1]["content"]] == ["text", "tool_use"]
+    assert "citations" not in body["messages"][1]["content"][0]
+    assert [block["type"] for block in body["messages"][3]["content"]][:2] == ["thinking", "redacted_thinking"]
+    assert body["messages"][3]["content"][4]["citations"] == [{"cited_text": "mine"}]
+    assert body["container"] == "mine"
+    # Before it has answered itself, it has no thinking to begin the turn with, and no container.
+    body = await sent(make_call, ModelRequest("claude-sonnet-4-5", "", history[:3], (READ_FILE,), thinking=4000))
+    assert problems(body, issued=made["mine"]) == []
+    assert body["thinking"] == {"type": "disabled"}
+    assert "container" not in body
+
+
+async def test_what_another_entry_has_paused_is_not_gone_on_with(make_call: MakeCall) -> None:
+    paused = assistant("Looking", wire=WIRE, provider="kimi", stop_reason="paused")
+    sent = await sent_messages(make_call, user("x"), paused)
+    assert sent[-1] == {"role": "user", "content": [{"type": "text", "text": "Go on."}]}
+
+
 async def test_thinking_that_cannot_be_sent(make_call: MakeCall) -> None:
     unsigned = await sent_messages(make_call, user("x"), assistant(ThinkingBlock("hm"), "Yes."), user("y"))
     assert unsigned[1]["content"] == [{"type": "text", "text": "Yes."}]

@@ -37,6 +37,26 @@ def test_a_good_request() -> None:
     assert problems(GOOD) == []
 
 
+def test_signatures_that_another_service_made() -> None:
+    body = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}]}
+    body["messages"] += [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "a"},
+                {"type": "redacted_thinking", "data": "b"},
+                {"type": "text", "text": "y"},
+            ],
+        },
+        {"role": "user", "content": "z"},
+    ]
+    assert problems(body) == problems(body, issued={"a", "b"}) == []
+    assert [found.partition(":")[0] for found in problems(body, issued={"c"})] == [
+        "messages.1.content.0",
+        "messages.1.content.1",
+    ]
+
+
 @pytest.mark.parametrize(
     ("path", "value", "complaint"),
     [

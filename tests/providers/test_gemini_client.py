@@ -163,7 +163,9 @@ def test_what_the_provider_sends_has_the_librarys_types(model: str) -> None:
         result("c2", "gone", is_error=True),
     ]
     request = asking(*messages, model=model, system="Be brief.", tools=(READ_FILE,))
-    body = json.loads(request_body(request, {"generationConfig": {"thinkingConfig": thinking_config(model, "low")}}))
+    body = json.loads(
+        request_body(request, {"generationConfig": {"thinkingConfig": thinking_config(model, "low")}}, "mine")
+    )
     contents = [types.Content.model_validate(content) for content in body.pop("contents")]
     types.Content.model_validate(body.pop("systemInstruction"))
     (offered,) = body.pop("tools")

@@ -46,7 +46,7 @@ OLDER = "gemini-2.5-flash"
 
 
 def body_of(request: ModelRequest) -> dict[str, Any]:
-    body = json.loads(request_body(request, {}))
+    body = json.loads(request_body(request, {}, "mine"))
     assert isinstance(body, dict)
     return body
 
@@ -272,6 +272,30 @@ def test_a_signature_of_a_history_that_names_no_wire_is_taken_for_our_own() -> N
     assert contents[1]["parts"][0]["thoughtSignature"] == "c2ln"
 
 
+def test_what_another_entry_signed_stays_here() -> None:
+    """A session that moves from one entry of this kind to another: each service takes back only its own."""
+    ran = UnknownBlock({"type": "gemini_part", "part": {"executableCode": {"code": "1", "language": "PYTHON"}}})
+    blocks = (ThinkingBlock("hm", "dGhvdWdodA=="), ran, call("c1", "Y2FsbA=="))
+    spans = {"signatures": [{"block": 0, "start": 0, "end": 4, "signature": "dGV4dA=="}]}
+    history = [
+        user("go"),
+        assistant("said", *blocks, provider="other", opaque=spans),
+        result("c1", "ok"),
+        assistant("said", *blocks, provider="mine", opaque=spans),
+        result("c1", "ok"),
+    ]
+    cache: dict[str, Any] = {}
+    for entry, foreign, own in (("mine", 1, 3), ("other", 3, 1), ("mine", 1, 3)):
+        for model in ("gemini-3-pro", OLDER):
+            body = json.loads(request_body(asking(*history, model=model, cache=cache), {}, entry))
+            assert problems(body, model=model) == []
+            said, called = body["contents"][foreign]["parts"]
+            assert said == {"text": "said"}
+            assert called["thoughtSignature"] == STAND_IN
+            signatures = [part.get("thoughtSignature") for part in body["contents"][own]["parts"]]
+            assert signatures == ["dGV4dA==", "dGhvdWdodA==", None, "Y2FsbA=="]
+
+
 def test_own_calls_without_a_signature_need_the_stand_in_only_for_newer_models() -> None:
     messages = [user("go"), assistant(call("c1"), call("c2", "c2ln")), result("c1", "a"), result("c2", "b")]
     newer = contents_of(*messages, model="gemini-3-pro")
@@ -393,8 +417,8 @@ def test_any_history_that_was_repaired_is_taken(history: list[Message], model: s
     assert problems(body, model=model) == []
     # What was kept from a shorter request makes no difference.
     warm = asking(*messages[:cut], model=model)
-    request_body(warm, {})
-    assert json.loads(request_body(asking(*messages, model=model, cache=warm.cache), {})) == body
+    request_body(warm, {}, "mine")
+    assert json.loads(request_body(asking(*messages, model=model, cache=warm.cache), {}, "mine")) == body
 
 
 def _named_alike(message: Message, names: dict[str, str]) -> Message:
@@ -433,7 +457,9 @@ def test_what_was_sent_is_sent_again_to_the_byte() -> None:
     messages = long_history(6)
     cache: dict[str, Any] = {}
     bodies = [
-        request_body(asking(*messages[:length], cache=cache, tools=(READ_FILE,), system="Be brief."), {"store": False})
+        request_body(
+            asking(*messages[:length], cache=cache, tools=(READ_FILE,), system="Be brief."), {"store": False}, "mine"
+        )
         for length in range(1, len(messages) + 1, 2)
     ]
     ends = [body.index(b'],"systemInstruction":') for body in bodies]
@@ -448,8 +474,8 @@ def test_kept_bytes_make_no_difference() -> None:
     for history in [messages[:4], messages, messages[:3], replaced, messages, messages[4:], messages]:
         for model in ("gemini-3-pro", OLDER):
             fields: dict[str, Any] = {"model": model, "system": f"of {len(history)}"}
-            warm = request_body(asking(*history, cache=cache, **fields), {})
-            assert warm == request_body(asking(*history, **fields), {})
+            warm = request_body(asking(*history, cache=cache, **fields), {}, "mine")
+            assert warm == request_body(asking(*history, **fields), {}, "mine")
 
 
 # --- cases ---

@@ -20,7 +20,7 @@ ANYTHING = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"
 
 def problems_of(parameters: dict[str, Any]) -> list[str]:
     tools = (ToolSpec("f", "d", parameters),)
-    return problems(json.loads(request_body(asking(user("hi"), tools=tools), {})))
+    return problems(json.loads(request_body(asking(user("hi"), tools=tools), {}, "mine")))
 
 
 STRING, NUMBER, INTEGER, NULL = ({"type": kind} for kind in ("string", "number", "integer", "null"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 __all__ = ("problems",)
@@ -48,9 +48,25 @@ _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _MARKS = 4
 
 
-def problems(body: dict[str, Any]) -> list[str]:
-    """Why the service would refuse the request; nothing if it would not."""
-    return [*_shape(body), *_thinking(body), *_tools(body), *_output(body), *_messages(body), *_marks(body)]
+def problems(body: dict[str, Any], *, issued: Collection[str] | None = None) -> list[str]:
+    """Why the service would refuse the request; nothing if it would not.
+
+    Args:
+        issued: the signatures, and data of redacted thinking, that this service has made; it refuses those of others.
+            If left out, any will do.
+    """
+    found = [*_shape(body), *_thinking(body), *_tools(body), *_output(body), *_messages(body), *_marks(body)]
+    return found if issued is None else [*found, *_foreign(body, issued)]
+
+
+def _foreign(body: dict[str, Any], issued: Collection[str]) -> Iterator[str]:
+    for place, message in enumerate(body.get("messages", [])):
+        for number, block in enumerate(_blocks(message)):
+            kind = block.get("type")
+            if kind == "thinking" and block.get("signature") not in issued:
+                yield f"messages.{place}.content.{number}: Invalid `signature` in `thinking` block"
+            if kind == "redacted_thinking" and block.get("data") not in issued:
+                yield f"messages.{place}.content.{number}: Invalid `data` in `redacted_thinking` block"
 
 
 def _shape(body: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from openheim import Fragments, InvalidRequestError, ToolNames, wire_tool_name
 from openheim.jsontext import wire_bytes
-from openheim_provider_anthropic.history import MessageEncoder, TurnBeginning, server_calls_settled
+from openheim_provider_anthropic.history import WIRE, MessageEncoder, TurnBeginning, server_calls_settled
 from openheim_provider_anthropic.schemas import input_schema
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from openheim import Message, ModelRequest, ToolSpec
 
-__all__ = ("Conversation",)
+__all__ = ("Conversation", "Tools", "encoded", "tools_of")
 
 _CACHE_KEY = "anthropic-messages"
 
@@ -40,24 +40,29 @@ _MARKED = 2
 
 
 class Conversation:
-    """The bytes of one session's messages, system text and tools, and what they were made from."""
+    """The bytes of one session's messages, system text and tools, and what they were made from.
 
-    def __init__(self) -> None:
-        self._encoder = MessageEncoder()
+    Args:
+        provider: the entry that is asked, which gets back what its own service signed.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self.provider = provider
+        self._encoder = MessageEncoder(provider)
         self._fragments = Fragments(self._encoder, _FRAMES)
         self._system: tuple[str, bytes] = ("", b"")
         #: How far the conversation was looked through, and what was found: stored messages that are sent in another
         #: form, and how the turn that goes on begins.
         self._looked: tuple[int, Message | None] = (0, None)
         self._settled: dict[Message, Message] = {}
-        self._turn = TurnBeginning()
+        self._turn = TurnBeginning(provider)
 
     @classmethod
-    def of(cls, request: ModelRequest) -> Conversation:
+    def of(cls, request: ModelRequest, provider: str) -> Conversation:
         """The one kept for the session that asks, brought to the messages of the request."""
         kept = request.cache.get(_CACHE_KEY)
-        if not isinstance(kept, cls):
-            kept = request.cache[_CACHE_KEY] = cls()
+        if not isinstance(kept, cls) or kept.provider != provider:
+            kept = request.cache[_CACHE_KEY] = cls(provider)
         kept._fragments.update(kept._sendable(request.messages))
         return kept
 
@@ -117,8 +122,11 @@ class Conversation:
             pieces += (buffer[begin:place], mark)
             begin = place
         pieces.append(buffer[begin:])
-        if fragments and fragments[-1].role == "assistant" and messages[-1].stop_reason != "paused":
-            pieces += (b",", _GO_ON)
+        if fragments and fragments[-1].role == "assistant":
+            last = messages[-1]
+            # What this service has paused it goes on with; it does not go on with what another one wrote.
+            if last.stop_reason != "paused" or not last.is_from(WIRE, self.provider):
+                pieces += (b",", _GO_ON)
 
     def _marked_places(self) -> list[int]:
         """Where marks belong: before the brace that ends the last block of the user's last messages."""
@@ -136,14 +144,14 @@ class Conversation:
         if looked > len(messages) or (looked and messages[looked - 1] is not last):
             looked = 0
             self._settled.clear()
-            self._turn = TurnBeginning()
+            self._turn = TurnBeginning(self.provider)
         # The last one of the time before is looked at again: something may follow it now.
         for position in range(max(looked - 1, 0), len(messages)):
             message = messages[position]
             self._turn.add(message)
             if message.role == "assistant":
                 following = messages[position + 1] if position + 1 < len(messages) else None
-                settled = server_calls_settled(message, following)
+                settled = server_calls_settled(message, following, self.provider)
                 if settled is message:
                     self._settled.pop(message, None)
                 else:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from openheim import Block, Message
 
-__all__ = ("WIRE", "MessageEncoder", "TurnBeginning", "container_of", "is_own", "server_calls_settled")
+__all__ = ("WIRE", "MessageEncoder", "TurnBeginning", "container_of", "server_calls_settled")
 
 WIRE = "anthropic-messages"
 
@@ -37,23 +37,22 @@ _SERVER_TYPE = re.compile(r"(?:server|mcp)_tool_use|\w+_tool_result|container_up
 _NO_OUTPUT = "(no output)"
 
 
-def is_own(message: Message) -> bool:
-    """Whether this wire may have made the message, so that what is signed or opaque in it goes back."""
-    return message.wire is None or message.wire == WIRE
-
-
 class MessageEncoder:
     """Turns messages into parts, in the order of the conversation.
 
     Ids of calls are unique in a request. One that an earlier message has used gets another form, which the results
     behind it share.
 
+    Args:
+        provider: the entry that is asked. What another one signed is not sent to it, though its wire be the same.
+
     Attributes:
         calls: whether there was any tool call.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str) -> None:
         self.calls = False
+        self._provider = provider
         #: Of each id sent, the message that it belongs to: by its id, for it may be replaced by a shorter one.
         self._owners: dict[str, str | Message] = {}
         #: Of the calls met last: the stored id, and the one sent.
@@ -73,7 +72,7 @@ class MessageEncoder:
                 return MessageParts("user", [wire_bytes(_text(message.text))] if message.text.strip() else [])
 
     def _assistant(self, message: Message) -> list[bytes]:
-        own = is_own(message)
+        own = message.is_from(WIRE, self._provider)
         extras: Mapping[str, Any] = message.opaque if own and message.opaque is not None else {}
         parts: list[tuple[bool, bytes]] = []
         seen: set[str] = set()
@@ -182,10 +181,14 @@ class TurnBeginning:
     """How the turn that goes on begins, told message by message; the latest may be told again.
 
     A turn with tools has to begin with its thinking, or a model that thinks within a budget refuses to think.
+
+    Args:
+        provider: the entry that is asked; see :class:`MessageEncoder`.
     """
 
-    def __init__(self) -> None:
-        #: Whether the turn has no thinking of this wire to begin with.
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        #: Whether the turn has no thinking of this entry to begin with.
         self.lacks_thinking = False
         self._begun = False
 
@@ -193,7 +196,7 @@ class TurnBeginning:
         if message.role in ("user", "system"):
             self.lacks_thinking = self._begun = False
         elif message.role == "assistant":
-            if not is_own(message):
+            if not message.is_from(WIRE, self._provider):
                 self.lacks_thinking = True
             elif not self._begun:
                 self.lacks_thinking = not _begins_with_thinking(message)
@@ -209,11 +212,12 @@ def _begins_with_thinking(message: Message) -> bool:
     return False
 
 
-def container_of(messages: Sequence[Message]) -> str:
-    """The container in which code was run for the turn that goes on, or ``""``."""
+def container_of(messages: Sequence[Message], provider: str) -> str:
+    """The container in which the service of this entry ran code for the turn that goes on, or ``""``."""
     for message in reversed(messages):
         if message.role == "assistant":
-            container = message.opaque.get("container") if message.opaque is not None and is_own(message) else None
+            own = message.is_from(WIRE, provider)
+            container = message.opaque.get("container") if message.opaque is not None and own else None
             found = container.get("id") if isinstance(container, dict) else None
             return found if isinstance(found, str) else ""
         if message.role != "tool":
@@ -221,7 +225,7 @@ def container_of(messages: Sequence[Message]) -> str:
     return ""
 
 
-def server_calls_settled(message: Message, following: Message | None) -> Message:
+def server_calls_settled(message: Message, following: Message | None, provider: str) -> Message:
     """The message without calls of the service's own tools that can have no result any more.
 
     They have one in the same message or in the one behind it, or, after a pause, will have it in the reply to come.
@@ -230,7 +234,7 @@ def server_calls_settled(message: Message, following: Message | None) -> Message
     if not calls or (following is None and message.stop_reason == "paused"):
         return message
     answering = [message]
-    if following is not None and following.role == "assistant" and is_own(following):
+    if following is not None and following.role == "assistant" and following.is_from(WIRE, provider):
         answering.append(following)
     for block in (block for one in answering for block in one.content):
         if isinstance(block, UnknownBlock):

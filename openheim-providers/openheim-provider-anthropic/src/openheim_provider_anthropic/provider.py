@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ("AnthropicProvider",)
 
-ANTHROPIC_BASE = "https://api.anthropic.com/v1"
-KEY_VARIABLE = "ANTHROPIC_API_KEY"
-VERSION = "2023-06-01"
+_BASE = "https://api.anthropic.com/v1"
+_KEY_VARIABLE = "ANTHROPIC_API_KEY"
+_VERSION = "2023-06-01"
 
 _DOCUMENT_BYTES = 16 * 1024 * 1024
 
@@ -53,10 +53,10 @@ class AnthropicProvider:
 
     def __init__(self, settings: ProviderSettings, http: HttpClient) -> None:
         options: Settings | None = settings.options if settings.has_own_options else None
-        base = settings.api_base.rstrip("/") or ANTHROPIC_BASE
+        base = settings.api_base.rstrip("/") or _BASE
         where = f"[providers.{settings.name}]"
-        self._key_variable = settings.key_variable or (KEY_VARIABLE if base == ANTHROPIC_BASE else "")
-        if base == ANTHROPIC_BASE and not settings.api_key:
+        self._key_variable = settings.key_variable or (_KEY_VARIABLE if base == _BASE else "")
+        if base == _BASE and not settings.api_key:
             raise ConfigError(
                 f"provider {settings.name!r} has no key",
                 hint=f"set {self._key_variable}, or env_var or api_key in {where}",
@@ -71,7 +71,7 @@ class AnthropicProvider:
         self._headers = {
             "content-type": "application/json",
             "accept": "text/event-stream",
-            "anthropic-version": VERSION,
+            "anthropic-version": _VERSION,
         }
         if settings.api_key:
             self._headers["x-api-key"] = settings.api_key
@@ -93,7 +93,7 @@ class AnthropicProvider:
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call; see :class:`openheim.providers.Provider`."""
-        conversation = Conversation.of(request)
+        conversation = Conversation.of(request, self._settings.name)
         fields, instruction = self._fields(request, conversation)
         content = conversation.body(
             request, fields, mark=self._mark, server_tools=self._server_tools, instruction=instruction
@@ -162,7 +162,7 @@ class AnthropicProvider:
         max_tokens = settings.max_tokens if request.max_tokens is None else request.max_tokens
         fields = thinking_fields(thinking, traits, max_tokens, lacks_thinking=conversation.lacks_thinking)
         fields["stream"] = True
-        if container := container_of(request.messages):
+        if container := container_of(request.messages, settings.name):
             fields["container"] = container
         instruction = ""
         if request.response_schema is not None:

@@ -24,10 +24,11 @@ def is_newest(model: str) -> bool:
     return version is not None and version >= (3, 0)
 
 
-def request_body(request: ModelRequest, parameters: Mapping[str, Any]) -> bytes:
+def request_body(request: ModelRequest, parameters: Mapping[str, Any], provider: str) -> bytes:
     """The body of a request for a reply.
 
     Args:
+        provider: the entry that is asked.
         parameters: its other fields, such as ``generationConfig``.
 
     Raises:
@@ -35,8 +36,8 @@ def request_body(request: ModelRequest, parameters: Mapping[str, Any]) -> bytes:
     """
     newest = is_newest(request.model)
     kept = request.cache.get(WIRE)
-    if not isinstance(kept, _Kept) or kept.newest is not newest:
-        kept = request.cache[WIRE] = _Kept(newest)
+    if not isinstance(kept, _Kept) or (kept.newest, kept.provider) != (newest, provider):
+        kept = request.cache[WIRE] = _Kept(newest, provider)
     kept.contents.update(request.messages)
     rest = _dumped("a parameter of the request", parameters)[1:] if parameters else b"}"
     return b"".join(
@@ -81,11 +82,12 @@ def _system_text(request: ModelRequest) -> str:
 class _Kept:
     """Bytes of one session's messages and system text."""
 
-    __slots__ = ("_system", "contents", "newest")
+    __slots__ = ("_system", "contents", "newest", "provider")
 
-    def __init__(self, newest: bool) -> None:
+    def __init__(self, newest: bool, provider: str) -> None:
         self.newest = newest
-        self.contents = Fragments(ContentEncoder(newest), FRAMES)
+        self.provider = provider
+        self.contents = Fragments(ContentEncoder(newest, provider), FRAMES)
         self._system: tuple[str, bytes] = ("", b"")
 
     def system_bytes(self, system: str) -> bytes:

@@ -50,12 +50,14 @@ class ContentEncoder:
     Args:
         newest: whether the model is of generation 3 or later. Such a model refuses a turn whose first call has no
             signature, whoever made it, and takes images inside a result; to others they stand beside it.
+        provider: the entry that is asked, which gets back what its own service signed.
     """
 
-    __slots__ = ("_newest",)
+    __slots__ = ("_newest", "_provider")
 
-    def __init__(self, newest: bool) -> None:
+    def __init__(self, newest: bool, provider: str) -> None:
         self._newest = newest
+        self._provider = provider
 
     def __call__(self, message: Message) -> MessageParts:
         match message.role:
@@ -67,9 +69,10 @@ class ContentEncoder:
                 return MessageParts("user", list(map(wire_bytes, _user_parts(message))))
 
     def _model_parts(self, message: Message) -> Iterator[dict[str, Any]]:
-        is_own = message.wire in (None, WIRE)
-        spans = signed_spans(message.opaque) if is_own else {}
-        needs_stand_in = message.wire != WIRE or self._newest
+        may_be_own = message.is_from(WIRE, self._provider)
+        is_own = may_be_own and message.wire == WIRE
+        spans = signed_spans(message.opaque) if may_be_own else {}
+        needs_stand_in = self._newest or not is_own
         for position, block in enumerate(message.content):
             signed = spans.get(position, ())
             if isinstance(block, TextBlock):
@@ -77,19 +80,19 @@ class ContentEncoder:
                 continue
             yield from (_signed({"text": ""}, span.signature) for span in signed if span.end == 0)
             if isinstance(block, ToolUseBlock):
-                signature = block.signature if is_own else None
+                signature = block.signature if may_be_own else None
                 if signature is None and needs_stand_in:
                     signature = _STAND_IN
                 needs_stand_in = False
                 yield _signed(_call_part(block), signature)
             elif isinstance(block, ThinkingBlock):
                 # Exactly: a history that says nothing of its wire may have thoughts that another one signed.
-                if message.wire == WIRE and block.signature:
+                if is_own and block.signature:
                     yield _signed({"text": block.thinking, "thought": True}, block.signature)
             elif isinstance(block, ImageBlock) and block.data:
                 whole = next((span.signature for span in signed if span.end is None), None)
                 yield _signed(_image_part(block), whole)
-            elif isinstance(block, UnknownBlock) and message.wire == WIRE:
+            elif isinstance(block, UnknownBlock) and is_own:
                 part = block.raw.get("part")
                 if block.raw.get("type") == PART and isinstance(part, dict) and part:
                     yield part

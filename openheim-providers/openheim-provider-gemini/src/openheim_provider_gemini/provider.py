@@ -35,7 +35,7 @@ class GeminiProvider:
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call; see :class:`openheim.providers.Provider`."""
         path = f"{resource_path(request.model)}:streamGenerateContent?alt=sse"
-        content = request_body(request, self._parameters(request))
+        content = request_body(request, self._parameters(request), self._settings.name)
         assembler = GeminiAssembler(emit, tool_names(request.tools), self._settings)
         async with self._service.post(path, content, accept="text/event-stream") as response:
             return await read_reply(response, assembler, self._service.classified)

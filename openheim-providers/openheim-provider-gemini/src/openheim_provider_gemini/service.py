@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Service", "resource_path")
 
-GEMINI_BASE = "https://generativelanguage.googleapis.com/v1beta"
-KEY_VARIABLE = "GEMINI_API_KEY"
+_BASE = "https://generativelanguage.googleapis.com/v1beta"
+_KEY_VARIABLE = "GEMINI_API_KEY"
 
 #: Bytes read of an answer that is one document.
 _DOCUMENT_BYTES = 16 * 1024 * 1024
@@ -37,11 +37,11 @@ class Service:
         options: Settings | None = settings.options if settings.has_own_options else None
         where = f"[providers.{settings.name}]"
         self.settings = settings
-        self.base = settings.api_base.rstrip("/") or GEMINI_BASE
+        self.base = settings.api_base.rstrip("/") or _BASE
         self.extra_body: Mapping[str, Any] = {}
         self._http = http
-        self._key_variable = settings.key_variable or (KEY_VARIABLE if self.base == GEMINI_BASE else "")
-        if self.base == GEMINI_BASE and not settings.api_key:
+        self._key_variable = settings.key_variable or (_KEY_VARIABLE if self.base == _BASE else "")
+        if self.base == _BASE and not settings.api_key:
             raise ConfigError(
                 f"provider {settings.name!r} has no key",
                 hint=f"set {self._key_variable}, or env_var or api_key in {where}",
