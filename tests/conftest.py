@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -24,6 +26,13 @@ PRIVATE = re.compile(r"^OPENHEIM_|_API_KEY$")
 def pytest_configure() -> None:
     # Child processes start as they do for users: from byte code. Without it each of them compiles the sources anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # A job in the background has Ctrl+C ignored, and so would everything that it starts. A user's terminal has it not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # How long an example takes is the machine's affair.
+    hypothesis.settings.register_profile(
+        "openheim", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("openheim")
     for package in PACKAGES:
         # `pip install '.[all]'` in the environment of the tests replaces its editable members by copies, silently.
         spec = find_spec(package)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from openheim.providers import Provider, ProviderSettings
     from openheim.runtime import Runtime
-    from openheim.runtime.session import ModelBinding
+    from openheim.runtime.binding import ModelBinding
 
 __all__ = ("examine_providers",)
 

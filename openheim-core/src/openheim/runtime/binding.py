@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -12,7 +13,6 @@ from openheim.config.selection import check_model, fallback_pairs, select_provid
 from openheim.errors import ConfigError, PluginError
 from openheim.messages import GIVEN_PROVIDER
 from openheim.providers import ModelInfo
-from openheim.runtime.session import ModelBinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from openheim.embeddings import Embedder
     from openheim.http import HttpClient
     from openheim.plugins.host import PluginHost
+    from openheim.pricing import Price
     from openheim.providers import Provider, ProviderSettings
 
-__all__ = ("BoundProviders",)
+__all__ = (
+    "BoundProviders",
+    "ModelBinding",
+)
 
 #: How long one plugin may take to close what it has open.
 CLOSE_SECS = 5.0
@@ -33,6 +37,30 @@ CLOSE_SECS = 5.0
 _KEPT = 256
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ModelBinding:
+    """The provider and model of a session.
+
+    Args:
+        context_window: of the settings, else as the service lists it; None if neither says.
+        max_output_tokens: what the model can write at most, as the service lists it, or None.
+        price: what its tokens cost, if the settings say.
+        cache: the provider's place for bytes made from the session's messages.
+        fallbacks: who answers in its place, in this order, when it cannot.
+    """
+
+    provider: Provider
+    provider_name: str
+    model: str
+    max_tokens: int | None = None
+    thinking: str | int | None = None
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    price: Price | None = None
+    cache: dict[str, Any] = field(default_factory=dict)
+    fallbacks: tuple[ModelBinding, ...] = ()
 
 
 class BoundProviders:

@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import anyio
 
 from openheim._arguments import items, texts, whole_number
-from openheim.agent.calls import CallContext, prepare_calls, run_calls
-from openheim.agent.loop import nobody
 from openheim.agent.steps import DirectSteps, timestamp
-from openheim.agent.toolbox import Toolbox
-from openheim.agent.turn import ToolEnvironment, filtered_environment
+from openheim.agent.turn import filtered_environment
 from openheim.agent.window import ContextSettings
 from openheim.config.models import resolve_mode
 from openheim.config.selection import KEY_VARIABLES
-from openheim.errors import ConfigError, PluginError, SessionBusyError, UsageError, described
-from openheim.gates import GateSession
+from openheim.errors import ConfigError, PluginError, SessionBusyError, UsageError
 from openheim.http import HttpClient
-from openheim.messages import GIVEN_PROVIDER, ToolUseBlock
+from openheim.messages import GIVEN_PROVIDER
 from openheim.permissions import PermissionPolicy, parse_rule
 from openheim.permissions.modes import known_mode
 from openheim.prompt import merged_skills
@@ -34,12 +30,14 @@ from openheim.runtime.background import BackgroundTask
 from openheim.runtime.binding import BoundProviders
 from openheim.runtime.flushing import Flusher
 from openheim.runtime.live import LiveSessions
+from openheim.runtime.observers import Observers
 from openheim.runtime.options import SessionOptions, governed, governed_mode
 from openheim.runtime.places import Places, current_directory
 from openheim.runtime.saving import SessionSaver
-from openheim.runtime.session import ModelBinding, Session
+from openheim.runtime.session import Session
+from openheim.runtime.single_call import call_tool
+from openheim.runtime.toolboxes import Toolboxes
 from openheim.store import HistoryStore, SessionMeta
-from openheim.tools import ToolsContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from openheim.agent.steps import Steps
+    from openheim.agent.toolbox import Toolbox
     from openheim.agent.window import Strategy
     from openheim.config.load import LoadedConfig
     from openheim.embeddings import Embedder
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from openheim.plugins.host import PluginHost
     from openheim.prompt import PromptBuilder
     from openheim.providers import Provider, ProviderSettings
+    from openheim.runtime.binding import ModelBinding
     from openheim.runtime.places import Place
     from openheim.store import StoredSession
     from openheim.tools import Tool
@@ -69,9 +69,6 @@ _log = logging.getLogger(__name__)
 
 #: Seconds between two renewals of the leases of running turns.
 LEASE_REFRESH_SECS = 300.0
-
-#: Boundaries whose tools are kept.
-MAX_TOOLBOXES = 32
 
 #: Seconds that turns may take to end when the runtime is closed.
 CLOSE_SECS = 10.0
@@ -109,13 +106,12 @@ class Runtime:
         sessions = loaded.config.sessions
         self.live = LiveSessions(capacity=sessions.max_live, idle_secs=sessions.idle_secs)
         self.report = report or _log.warning
-        self._given_tools: tuple[Tool, ...] = items("tools", tools)
-        self._toolboxes: dict[Path, Toolbox] = {}
+        self._toolboxes = Toolboxes(loaded, host, items("tools", tools))
         self._http: HttpClient | None = None
         self._providers = BoundProviders(loaded, host, lambda: self.http, self.report)
         self._gate_settings: dict[str, Any] = {}
         self._places = Places(loaded)
-        self._observers: list[tuple[str, Callable[..., object]]] | None = None
+        self._observers = Observers(host, self.report)
         self._flusher = Flusher()
         self._closed = anyio.Event()
         self._exit = AsyncExitStack()
@@ -455,22 +451,17 @@ class Runtime:
             allow=tuple(map(parse_rule, config.permissions.allow)),
             deny=(*map(parse_rule, config.permissions.deny), *place.denied),
         )
-        session = GateSession("", chosen, files.cwd)
-
-        context = CallContext(
+        return await call_tool(
+            name,
+            arguments,
+            mode=chosen,
             toolbox=toolbox,
-            environment=ToolEnvironment("", files, make_env=self.tool_env),
+            files=files,
+            policy=policy,
             steps=self.steps,
+            make_env=self.tool_env,
             publish=publish,
-            decide=lambda call: policy.decide(call, session),
-            ask=nobody,
-            is_cancelled=lambda: False,
         )
-        runs = prepare_calls([ToolUseBlock("call", name, arguments)], toolbox, cut=False)
-        await run_calls(runs, context)
-        result = runs[0].result
-        assert result is not None
-        return result
 
     # --- what sessions share ---
 
@@ -502,20 +493,7 @@ class Runtime:
 
     def toolbox_for(self, boundary: Path) -> Toolbox:
         """All tools that plugins and the program offer to sessions within this boundary."""
-        toolbox = self._toolboxes.get(boundary)
-        if toolbox is None:
-            config = self.loaded.config
-            context = ToolsContext(boundary, self.loaded.data_dir, config.allow_shell)
-            given = {tool.name for tool in self._given_tools}
-            offered = [offer for offer in self.host.tools(context, config.tools) if offer.tool.name not in given]
-            toolbox = Toolbox(
-                [*self._given_tools, *(offer.tool for offer in offered)],
-                {offer.tool.name: config.tools.get(offer.toolset, {}) for offer in offered},
-            )
-            if len(self._toolboxes) >= MAX_TOOLBOXES:
-                self._toolboxes.pop(next(iter(self._toolboxes)))
-            self._toolboxes[boundary] = toolbox
-        return toolbox
+        return self._toolboxes.at(boundary)
 
     def bind(self, provider: str | Provider | None, model: str | None) -> ModelBinding:
         """Provider and model for a session. Raises as :meth:`new_session` does."""
@@ -550,19 +528,7 @@ class Runtime:
 
     def observer_of(self, session_id: str) -> Callable[[Event], None] | None:
         """What a session's stream calls for its observers, or None where there are none."""
-        if self._observers is None:
-            self._observers = list(self.host.observers())
-        return (lambda event: self._observe(event, session_id)) if self._observers else None
-
-    def _observe(self, event: Event, session_id: str) -> None:
-        for observer in list(self._observers or ()):
-            name, call = observer
-            try:
-                call(event=event, session_id=session_id)
-            except (Exception, SystemExit) as err:
-                self.report(f"plugin {name} failed to observe and is not called again: {described(err)}")
-                if self._observers is not None and observer in self._observers:
-                    self._observers.remove(observer)
+        return self._observers.of(session_id)
 
     # --- life ---
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +17,10 @@ from openheim.agent.turn import ToolEnvironment
 from openheim.config.models import resolve_mode
 from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError, SessionLockedError, StorageError
 from openheim.events import Notice, TurnFinished
-from openheim.gates import Decision, GateSession, ToolCall
 from openheim.messages import GIVEN_PROVIDER
-from openheim.permissions import PermissionPolicy
 from openheim.runtime.asks import Asks
 from openheim.runtime.content import prompt_blocks
+from openheim.runtime.deciding import SessionDecisions
 from openheim.runtime.stream import EventStream
 from openheim.runtime.transcript import Transcript
 from openheim.store.meta import state_in, title_of
@@ -34,10 +32,10 @@ if TYPE_CHECKING:
     from openheim.agent.toolbox import Toolbox
     from openheim.events import Delta, Event, PermissionAsked
     from openheim.files import Files
-    from openheim.messages import Block, Message, ToolUseBlock
-    from openheim.pricing import Price
+    from openheim.messages import Block, Message
     from openheim.prompt import PromptBuilder
     from openheim.providers import Provider, ToolSpec
+    from openheim.runtime.binding import ModelBinding
     from openheim.runtime.options import SessionOptions
     from openheim.runtime.runtime import Runtime
     from openheim.store import SessionMeta, StoredSession
@@ -46,31 +44,7 @@ if TYPE_CHECKING:
 ITERATOR_CAPACITY = 65_536
 
 
-__all__ = ("ModelBinding", "Session", "Snapshot")
-
-
-@dataclass(slots=True)
-class ModelBinding:
-    """The provider and model of a session.
-
-    Args:
-        context_window: of the settings, else as the service lists it; None if neither says.
-        max_output_tokens: what the model can write at most, as the service lists it, or None.
-        price: what its tokens cost, if the settings say.
-        cache: the provider's place for bytes made from the session's messages.
-        fallbacks: who answers in its place, in this order, when it cannot.
-    """
-
-    provider: Provider
-    provider_name: str
-    model: str
-    max_tokens: int | None = None
-    thinking: str | int | None = None
-    context_window: int | None = None
-    max_output_tokens: int | None = None
-    price: Price | None = None
-    cache: dict[str, Any] = field(default_factory=dict)
-    fallbacks: tuple[ModelBinding, ...] = ()
+__all__ = ("Session", "Snapshot")
 
 
 @dataclass(slots=True, frozen=True)
@@ -147,8 +121,15 @@ class Session:
         #: What the log says of mode, model, skills and directory.
         self._logged = dict(stored.state) if stored is not None else {}
         self._log = log
-        self._policy = PermissionPolicy(
-            options.gate, allow=options.allow, deny=options.deny, ask=self._ask_person if options.attended else None
+        self._decisions = SessionDecisions(
+            meta,
+            options,
+            toolbox=toolbox,
+            cwd=files.cwd,
+            asks=self.asks,
+            steps=lambda: runtime.steps,
+            keep=self._keep,
+            publish=self.stream.publish,
         )
         self._loop: TurnLoop | _Compacting | None = None
         #: What a person should know about the state in which the session was loaded, one line each.
@@ -302,8 +283,8 @@ class Session:
                 self._loop_settings(schema),
                 self._transcript,
                 publish=self.stream.publish,
-                decide=self._decide,
-                ask=self._ask_question,
+                decide=self._decisions.decide,
+                ask=self._decisions.ask_question,
             )
             try:
                 self._store_prompt(blocks)
@@ -512,45 +493,6 @@ class Session:
                 outcome.value,
             )
         )
-
-    # --- permissions ---
-
-    async def _decide(self, call: ToolCall) -> Decision:
-        return await self._policy.decide(call, GateSession(self.id, self.meta.mode, self.files.cwd))
-
-    async def _ask_person(self, call: ToolCall, decision: Decision) -> Decision:
-        key = self._decision_key(call)
-        remembered = self.meta.extra.get("decisions", {}).get(key)
-        if remembered is not None:
-            return Decision("allow") if remembered == "allow" else Decision("deny", "it was denied for this session")
-        answer = await self._runtime.steps.run(
-            "permission", call.id, lambda: self.asks.ask(call, decision.reason, decision.suggestions), "ask"
-        )
-        if answer.remember:
-            self.meta.extra.setdefault("decisions", {})[key] = answer.decision
-            try:
-                self._keep({"record": "approval", "key": key, "decision": answer.decision})
-            except OpenheimError as err:
-                self.stream.publish(Notice("error", f"the answer is remembered in this program only: {err}"))
-        if answer.decision == "allow":
-            return Decision("allow")
-        return Decision("deny", answer.reason or "the user denied it")
-
-    def _decision_key(self, call: ToolCall) -> str:
-        """What a remembered decision is about: the tool, or for some tools the very arguments, in whatever order."""
-        tool = self._toolbox.get(call.name)
-        if getattr(tool, "approval_scope", "tool") != "arguments":
-            return call.name
-        return f"{call.name} {json.dumps(call.arguments, sort_keys=True, separators=(',', ':'))}"
-
-    async def _ask_question(self, block: ToolUseBlock, number: int, question: str) -> bool:
-        if not self.options.attended:
-            return False
-        call = ToolCall(block.id, block.name, {})
-        answer = await self._runtime.steps.run(
-            "permission", f"{block.id}:question:{number}", lambda: self.asks.ask(call, question), "ask"
-        )
-        return answer.decision == "allow"
 
     # --- the end ---
 
