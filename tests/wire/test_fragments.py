@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -79,6 +80,29 @@ def test_whatever_changes_it_is_as_if_made_anew(
         assert fragments.buffer == fresh.buffer
         assert fragments.fragments == fresh.fragments
         assert fragments.buffer[:unchanged] == before[:unchanged]
+
+
+@given(MESSAGES, MESSAGES, st.integers(0, 8), st.booleans())
+def test_a_message_that_cannot_be_encoded_spoils_nothing(
+    first: list[Message], more: list[Message], bad: int, joins: bool
+) -> None:
+    refused: list[Message] = []
+
+    def refusing(one: Message) -> MessageParts:
+        if any(one is other for other in refused):
+            raise ValueError("no")
+        return encode(one)
+
+    fragments = Fragments(refusing, FRAMES, lambda role: joins)
+    fragments.update(first)
+    messages = first + more
+    refused += messages[bad : bad + 1]
+    with suppress(ValueError):
+        fragments.update([*messages])
+    refused.clear()
+    fragments.update(messages)
+    fresh = made(messages, joins)
+    assert (fragments.buffer, fragments.fragments) == (fresh.buffer, fresh.fragments)
 
 
 @given(MESSAGES, MESSAGES)

@@ -100,6 +100,7 @@ class Fragments:
     def _append(self, role: str, parts: Sequence[bytes], position: int) -> int:
         buffer = self.buffer
         before, behind = self._frames[role]
+        joined = b",".join(parts)
         last = self._fragments[-1] if self._fragments else None
         if last is not None and last.role == role and self._joins(role):
             unchanged = last.parts_end
@@ -114,7 +115,7 @@ class Fragments:
             start = len(buffer)
             buffer += before
             self._firsts.append(position)
-        buffer += b",".join(parts)
+        buffer += joined
         parts_end = len(buffer)
         buffer += behind
         self._fragments.append(Fragment(role, start, parts_end, len(buffer)))
