@@ -217,27 +217,27 @@ async def test_events_that_tell_the_items_by_id_only(make_call: Callable[..., Ca
     assert answer.content == (ThinkingBlock("hm"), TextBlock("Hello"), *calls)
 
 
-@pytest.mark.parametrize("indexed", [(0, 3), (1, 2), (0, 2), (3,)])
+@pytest.mark.parametrize("indexed", [(0, 3), (1, 2), (0, 2), (0, 1, 2), (3,)])
 async def test_events_that_tell_the_place_of_some_items_only(
     make_call: Callable[..., Call], indexed: tuple[int, ...]
 ) -> None:
-    items = [reasoning("hm"), message("Hel", "lo"), call("f", {"a": 1}), call("g", {}, "call_2", id="fc_2")]
-    payloads: list[dict[str, Any]] = [
-        event if index in indexed else {key: value for key, value in event.items() if key != "output_index"}
-        for index, item in enumerate(items)
-        for event in item_events(index, item)
-    ]
-    only_first = [
-        {key: value for key, value in event.items() if key != "output_index" or event["type"].endswith("item.added")}
-        for index, item in enumerate(items)
-        for event in item_events(index, item)
-    ]
-    whole = [{key: value for key, value in item.items() if key != "pieces"} for item in items]
-    end = {"type": "response.completed", "response": response("completed", whole)}
-    calls = (ToolUseBlock("call_1", "f", '{"a": 1}'), ToolUseBlock("call_2", "g", "{}"))
-    for script in (payloads, only_first):
-        answer = await reply_to(make_call, events(*script, end))
-        assert answer.content == (ThinkingBlock("hm"), TextBlock("Hello"), *calls)
+    thought, said = reasoning("hm"), message("Hel", "lo")
+    calls = [call("f", {"a": 1}), call("g", {}, "call_2", id="fc_2")]
+    for items in ([thought, said, *calls], [*calls, thought, said]):
+        payloads = [(index, event) for index, item in enumerate(items) for event in item_events(index, item)]
+        whole = [{key: value for key, value in item.items() if key != "pieces"} for item in items]
+        end = {"type": "response.completed", "response": response("completed", whole)}
+        expected = await reply_to(make_call, reply(*items))
+        assert len(expected.content) == len(items)
+        throughout = [event if index in indexed else without_place(event) for index, event in payloads]
+        at_first = [event if event["type"].endswith("item.added") else without_place(event) for _, event in payloads]
+        for script in (throughout, at_first):
+            answer = await reply_to(make_call, events(*script, end))
+            assert (answer.content, answer.opaque) == (expected.content, expected.opaque)
+
+
+def without_place(event: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in event.items() if key != "output_index"}
 
 
 async def test_open_reasoning_is_shown_and_kept(make_call: Callable[..., Call]) -> None:

@@ -15,7 +15,6 @@ from openheim import (
 from openheim.jsontext import is_object, wire_bytes
 from openheim_provider_openai.call_ids import CallIds
 from openheim_provider_openai.dialect import CHAT
-from openheim_provider_openai.images import SHOWN_BEFORE, data_url, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -137,8 +136,13 @@ def calls_of(message: Message) -> Iterable[ToolUseBlock]:
 
 def result_text(result: ToolResultBlock) -> str:
     """The text of a result, with words for those of its images that are refused; ``""`` if there is none."""
+    text = result.content if result.content.strip() else ""
+    if not result.images:
+        return text
+    from openheim_provider_openai.images import data_url, in_words
+
     refused = [in_words(image) for image in result.images if data_url(image) is None]
-    return "\n\n".join([*([result.content] if result.content.strip() else []), *refused])
+    return "\n\n".join([*([text] if text else []), *refused])
 
 
 def _is_said(block: Block) -> bool:
@@ -149,6 +153,8 @@ def _said(message: Message) -> str:
     """What the assistant said, with words for images."""
     if not any(isinstance(block, ImageBlock) for block in message.content):
         return message.text
+    from openheim_provider_openai.images import SHOWN_BEFORE
+
     said = (
         SHOWN_BEFORE if isinstance(block, ImageBlock) else block.text
         for block in message.content
@@ -181,12 +187,12 @@ def _user(parts: list[dict[str, Any]]) -> dict[str, Any]:
 def _images_of(results: Sequence[Message]) -> list[dict[str, Any]]:
     """Images of results as parts, with a note before them. Those that are refused stand in the results, in words."""
     images = [
-        {"type": "image_url", "image_url": {"url": url}}
+        part
         for message in results
         for block in message.content
         if isinstance(block, ToolResultBlock)
         for image in block.images
-        if (url := data_url(image)) is not None
+        if (part := _image_part(image))["type"] == "image_url"
     ]
     return [{"type": "text", "text": _IMAGES_FOLLOW}, *images] if images else []
 
@@ -202,6 +208,9 @@ def _reasoning(messages: Sequence[Message]) -> str:
 
 
 def _image_part(image: ImageBlock) -> dict[str, Any]:
+    """An image, or words for one that is refused."""
+    from openheim_provider_openai.images import data_url, in_words
+
     url = data_url(image)
     if url is None:
         return {"type": "text", "text": in_words(image)}
