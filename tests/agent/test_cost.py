@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
+from openheim import tool
 from openheim.config.models import PriceSection
-from openheim.errors import BillingError, OverloadedError, ServerError
-from openheim.messages import Usage
+from openheim.errors import (
+    BillingError,
+    IncompleteStreamError,
+    OverloadedError,
+    ProviderError,
+    ProviderTimeoutError,
+    ServerError,
+)
+from openheim.messages import TextBlock, Usage
 from openheim.pricing import cost_of
+from openheim.providers import EmitDelta, ModelReply, ModelRequest
 from openheim.testing import ScriptedProvider, reply_error, reply_text, reply_tool_calls
 from tests.agent.turns import Conversation
 
@@ -56,6 +66,56 @@ async def test_what_is_not_known_is_not_nothing() -> None:
     calls = reply_tool_calls(("nope", {}))
     assert await turn(calls, reply_text("ok", usage=Usage(1, 1)), price=FULL) is None
     assert await turn(reply_error(BillingError("broke")), price=FULL) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "cost"),
+    [
+        (OverloadedError("busy"), 0.002),
+        (ServerError("oops", status=502), 0.002),
+        (ProviderTimeoutError("late"), None),
+        (IncompleteStreamError("half"), None),
+        (OverloadedError("busy", partial=[TextBlock("so")]), None),
+    ],
+)
+@pytest.mark.parametrize("way", ["again", "fallback", "last"])
+async def test_a_failure_costs_nothing_only_if_the_service_refused(
+    error: ProviderError, cost: float | None, way: str
+) -> None:
+    calls = reply_tool_calls(("nope", {}), usage=Usage(1000))
+    rest = [reply_text("ok", usage=Usage(1000))]
+    more: dict[str, Any] = {}
+    if way == "fallback":
+        more = {"fallbacks": (Conversation(rest, price=FULL).settings(),)}
+        rest = []
+    if way != "again":
+        error.retryable = False
+    if way == "last":
+        rest = []
+        cost = cost and cost / 2
+    assert await turn(calls, reply_error(error), *rest, price=FULL, **more) == (cost and pytest.approx(cost))
+
+
+async def test_a_call_that_is_cancelled_costs_nobody_knows_what() -> None:
+    @tool(read_only=True)
+    async def stop() -> str:
+        conversation.loop.cancel()
+        return "stopping"
+
+    conversation = Conversation([reply_tool_calls(("stop", {}), usage=Usage(1000))], tools=[stop], price=FULL)
+    outcome = await conversation.prompt("hi")
+    assert (outcome.stop_reason, outcome.cost) == ("cancelled", 0.001)
+
+    class Stopping(ScriptedProvider):
+        async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
+            if len(self.requests) == 1:
+                stopped.loop.cancel()
+                await anyio.sleep_forever()
+            return await super().generate(request, emit)
+
+    stopped = Conversation(provider=Stopping([reply_tool_calls(("nope", {}), usage=Usage(1000))]), price=FULL)
+    outcome = await stopped.prompt("hi")
+    assert (outcome.stop_reason, outcome.usage, outcome.cost) == ("cancelled", Usage(1000), None)
 
 
 async def test_a_fallback_has_its_own_price() -> None:

@@ -44,6 +44,9 @@ async def test_a_changed_prefix_is_told_without_its_text(caplog: pytest.LogCaptu
     assert len(told) == 1
     assert "byte 19 of" in told[0] and "(system)" in told[0] and "scripted" in told[0]
     assert "secret" not in told[0]
+    (event,) = conversation.of_type("prefix_changed")
+    assert (event.provider, event.offset, event.path) == ("scripted", 19, "system")
+    assert event.size == len(b'{"system": "secret one", "messages": ') + len(json.dumps(["a", "ok", "b"])) + 1
 
 
 async def test_a_summary_is_a_request_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
@@ -62,4 +65,5 @@ async def test_nothing_is_kept_while_nobody_listens(caplog: pytest.LogCaptureFix
     conversation = Conversation(provider=Posting("one", "two"), cache=cache)
     for word in ("a", "b"):
         await conversation.prompt(word)
+    assert not conversation.of_type("prefix_changed")
     assert not cache and not [line for line in caplog.messages if "prefix" in line]

@@ -212,7 +212,7 @@ limit = 1
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
-        ('data_dir = "/tmp/x"', "data_dir"),
+        ('data_dir = "/elsewhere"', "data_dir"),
         ("plugins.enable = ['evil']", "plugins"),
         ("plugins.disable = ['tools.fs']", "plugins"),
         ("http.proxy = 'http://evil.example'", "http"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from openheim import ToolError
+from openheim._reading import read_regular
 from openheim.files import Files
 
 
@@ -138,3 +140,16 @@ def test_what_the_system_refuses(tmp_path: Path) -> None:
     ]
     # A directory that may be passed through but not listed is no obstacle.
     assert said[-1] == "b'1'"
+
+
+def test_a_file_is_read_no_further_than_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"0123456789" * 10_000)
+    assert read_regular(path, limit=100_000) == path.read_bytes()
+    with pytest.raises(OSError, match="longer than"):
+        read_regular(path, limit=99_999)
+    # As of one that grows after it was looked at, and of those of /proc.
+    monkeypatch.setattr(os, "fstat", lambda file: os.stat_result((stat.S_IFREG | 0o600, *[0] * 9)))
+    assert read_regular(path, limit=100_000) == path.read_bytes()
+    with pytest.raises(OSError, match="longer than"):
+        read_regular(path, limit=99_999)

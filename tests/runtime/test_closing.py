@@ -110,6 +110,18 @@ async def test_a_provider_that_ends_the_program_when_it_is_closed_does_not(
     assert "provider demo, being closed, tried to end the program" in caplog.text
 
 
+async def test_a_provider_that_does_not_come_to_an_end_is_left_behind(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openheim.runtime.binding.CLOSE_SECS", 0.02)
+    with anyio.fail_after(20):
+        async with make_runtime() as runtime:
+            session = runtime.new_session(provider="demo", cwd=tmp_path)
+            session.binding.provider.aclose = anyio.sleep_forever  # type: ignore[attr-defined]  # what it may have
+            await session.run("hello")
+    assert "provider demo was not closed within 0.02 s" in caplog.text
+
+
 async def test_tools_are_told_of_their_own_sessions_boundary(tmp_path: Path) -> None:
     from openheim import hookimpl
 

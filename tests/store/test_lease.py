@@ -321,6 +321,27 @@ def test_a_process_that_was_stopped_in_the_middle_of_it_stops_nobody_for_long(
         pass
 
 
+@pytest.mark.parametrize("failure", [TimeoutError, PermissionError])
+@pytest.mark.parametrize("same", [True, False])
+def test_one_that_could_not_be_given_back_is_taken_again(
+    lease: Lease, store: HistoryStore, failure: type[OSError], same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(descriptor: int) -> Any:
+        raise failure(errno.EAGAIN, "no way")
+
+    lease.acquire()
+    with monkeypatch.context() as patch:
+        patch.setattr("openheim.store.guard.exclusive", failing)
+        lease.release()
+    assert lease.path.exists()
+    following = lease if same else store.lease(ID)
+    following.acquire()
+    with pytest.raises(SessionBusyError):
+        store.lease(ID).acquire()
+    following.release()
+    assert not lease.path.exists()
+
+
 def test_where_there_are_no_locks_it_is_taken_all_the_same(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fcntl, "flock", refuse)
     with lease:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,6 +82,29 @@ def test_whatever_changes_it_is_as_if_made_anew(
         assert fragments.buffer[:unchanged] == before[:unchanged]
 
 
+@given(MESSAGES, MESSAGES, st.integers(0, 8), st.booleans())
+def test_a_message_that_cannot_be_encoded_spoils_nothing(
+    first: list[Message], more: list[Message], bad: int, joins: bool
+) -> None:
+    refused: list[Message] = []
+
+    def refusing(one: Message) -> MessageParts:
+        if any(one is other for other in refused):
+            raise ValueError("no")
+        return encode(one)
+
+    fragments = Fragments(refusing, FRAMES, lambda role: joins)
+    fragments.update(first)
+    messages = first + more
+    refused += messages[bad : bad + 1]
+    with suppress(ValueError):
+        fragments.update([*messages])
+    refused.clear()
+    fragments.update(messages)
+    fresh = made(messages, joins)
+    assert (fragments.buffer, fragments.fragments) == (fresh.buffer, fresh.fragments)
+
+
 @given(MESSAGES, MESSAGES)
 def test_what_is_added_changes_nothing_before_it(first: list[Message], more: list[Message]) -> None:
     fragments = made(first)
@@ -87,3 +112,18 @@ def test_what_is_added_changes_nothing_before_it(first: list[Message], more: lis
     before = bytes(fragments.buffer)
     assert fragments.update(first + more) >= (ends[-1] if ends else 0)
     assert fragments.buffer[: ends[-1] if ends else 0] == before[: ends[-1] if ends else 0]
+
+
+def test_a_message_that_fails_leaves_what_is_before_it_there_once() -> None:
+    def encode_or_fail(message: Message) -> MessageParts:
+        if message is broken:
+            raise ValueError
+        return encode(message)
+
+    first, broken, more = message("user", "a"), message("user", "b"), message("assistant", "c")
+    fragments = Fragments(encode_or_fail, FRAMES)
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            fragments.update([first, broken])
+    fragments.update([first, more])
+    assert decoded(fragments) == [("user", ["a"]), ("assistant", ["c"])]

@@ -14,7 +14,7 @@ import pytest
 
 from openheim._http.inflate import MAX_BODY_BYTES
 from openheim.errors import ConfigError, ProviderConnectionError, ProviderTimeoutError, ServerError
-from openheim.http import HttpClient
+from openheim.http import HttpClient, HttpResponse
 from tests.support.replies import Reply, raw
 from tests.support.server import ScriptedServer
 
@@ -245,6 +245,34 @@ async def test_a_closed_client_keeps_nothing(http: HttpClient) -> None:
         await server.requests[0].left()
 
 
+async def test_a_client_that_is_closed_while_a_connection_is_given_back_keeps_nothing(
+    http: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back = HttpResponse._aclose
+
+    async def closing(response: HttpResponse) -> None:
+        await given_back(response)
+        await http.aclose()
+
+    monkeypatch.setattr(HttpResponse, "_aclose", closing)
+    async with ScriptedServer([raw(b"a")]) as server:
+        assert await fetch(http, server.url) == b"a"
+        await anyio.to_thread.run_sync(server.wait_open, 0)
+
+
+async def test_closing_that_is_cancelled_closes_all_the_same(http: HttpClient) -> None:
+    async with ScriptedServer(lambda _: raw(b"a").late()) as server:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(fetch, http, server.url)
+            await server.arrived(3)
+            server.release()
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await http.aclose()
+        await anyio.to_thread.run_sync(server.wait_open, 0)
+
+
 # --- failures ---
 
 
@@ -347,7 +375,7 @@ async def test_nobody_listens_and_no_secret_is_told(http: HttpClient) -> None:
     err = caught.value
     assert "no connection to http://127.0.0.1:" in str(err)
     assert "connection refused" in str(err)
-    assert err.retryable
+    assert err.retryable and err.unsent
     assert SECRET not in str(err)
 
 

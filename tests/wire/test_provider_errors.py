@@ -77,10 +77,11 @@ def answer(status: int, message: str = "m", /, *, headers: dict[str, str] | None
 )
 def test_markers_of_a_request_that_is_too_long(marker: str) -> None:
     assert type(answer(400, f"Sorry, THE REQUEST {marker.upper()} here")) is ContextOverflowError
+    assert type(answer(500, f"it {marker}")) is ContextOverflowError
     # In any part of the body, but with no other status.
     assert type(classify(400, {}, json.dumps({"trace": marker}).encode())) is ContextOverflowError
     assert type(answer(404, f"it {marker}")) is ModelNotFoundError
-    assert type(answer(500, f"it {marker}")) is ServerError
+    assert type(answer(502, f"it {marker}")) is ServerError
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,16 @@ def test_markers_of_a_request_that_is_too_long(marker: str) -> None:
         (answer(404, "no", type="invalid_request_error"), ModelNotFoundError),
         (answer(500, "no", status="RESOURCE_EXHAUSTED"), RateLimitedError),
         (answer(500, "no", type="overloaded_error"), OverloadedError),
+        (answer(400, "You have reached your specified API usage limits. Come back on 2026-02-01."), BillingError),
+        (answer(403, "no", metadata={"reasons": ["violence"], "flagged_input": "x"}), BlockedError),
+        (answer(403, 'Your model requires moderation and your input was flagged for "x"'), BlockedError),
+        (answer(403, "no", metadata={"reasons": []}), AuthError),
+        (answer(403, "no", metadata="odd"), AuthError),
+        (answer(400, "no", code="moderation_blocked"), BlockedError),
+        (answer(413, "image exceeds 5 MB maximum", type="invalid_request_error"), InvalidRequestError),
+        (answer(413, "image prompt is long", type="request_too_large"), ContextOverflowError),
+        (answer(413, "too large", type="invalid_request_error"), ContextOverflowError),
+        (answer(500, "rate limit: prompt is too long", code="rate_limit_exceeded"), RateLimitedError),
         (answer(302), InvalidRequestError),
         (answer(405), InvalidRequestError),
     ],
@@ -120,6 +131,16 @@ def test_other_failures_of_a_server_are_final(status: int) -> None:
         ({"error": {"code": "503", "message": "m"}}, OverloadedError, True),
         ({"error": {"code": 400, "message": "m"}}, InvalidRequestError, False),
         ({"error": {"code": "server_error", "message": "quota used up"}}, ServerError, True),
+        *(
+            ({"error": {"code": code, "message": "m"}}, InvalidRequestError, False)
+            for code in (
+                "data_residency_mismatch",
+                "failed_to_download_image",
+                "image_file_not_found",
+                "invalid_image_mode",
+                "unsupported_value",
+            )
+        ),
         ({"error": {"code": "context_length_exceeded", "message": "m"}}, ContextOverflowError, False),
         ({"type": "error", "error": {"type": "overloaded_error", "message": "m"}}, OverloadedError, True),
         ({"type": "error", "error": {"type": "authentication_error", "message": "m"}}, AuthError, False),

@@ -38,7 +38,8 @@ pytestmark = pytest.mark.anyio
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(32)).decode()
 
-ORDER = ("anthropic", "chat", "responses", "gemini", "compatible", "anthropic") * 2
+#: Two entries of one wire are two services: "kimi" speaks as "anthropic" does, and takes nothing that it signed.
+ORDER = ("anthropic", "chat", "responses", "gemini", "compatible", "kimi", "anthropic") * 2
 
 #: A call that says where it is to go, and one whose id some services do not take.
 CALLS = (("look", {"path": "a.png"}, "toolu_01-A.b"), ("note", {"text": "x"}, "call|2/odd id"))
@@ -60,19 +61,22 @@ def signature(wire: str, number: int) -> str:
     return base64.b64encode(f"signed by {wire} in turn {number}".encode()).decode()
 
 
-def anthropic_replies(number: int) -> list[Reply]:
-    def thought(part: str) -> list[dict[str, Any]]:
-        return anthropic_wire.block("thinking", f"anthropic {part} {number}", signature=signature("anthropic", number))
+def anthropic_replies(entry: str) -> Callable[[int], list[Reply]]:
+    def replies(number: int) -> list[Reply]:
+        def thought(part: str) -> list[dict[str, Any]]:
+            return anthropic_wire.block("thinking", f"{entry} {part} {number}", signature=signature(entry, number))
 
-    calls = [
-        anthropic_wire.block("tool_use", json.dumps(arguments), id=f"toolu_{number}_{index}", name=name)
-        for index, (name, arguments, _id) in enumerate(CALLS)
-    ]
-    redacted = anthropic_wire.block("redacted_thinking", data=signature("anthropic redacted", number))
-    asks = anthropic_wire.message(
-        thought("wonders"), redacted, anthropic_wire.block("text", f"I look {number}."), *calls, finish="tool_use"
-    )
-    return [asks, anthropic_wire.message(thought("sees"), anthropic_wire.block("text", f"Seen {number}."))]
+        calls = [
+            anthropic_wire.block("tool_use", json.dumps(arguments), id=f"toolu_{number}_{index}", name=name)
+            for index, (name, arguments, _id) in enumerate(CALLS)
+        ]
+        redacted = anthropic_wire.block("redacted_thinking", data=signature(f"{entry} redacted", number))
+        asks = anthropic_wire.message(
+            thought("wonders"), redacted, anthropic_wire.block("text", f"I look {number}."), *calls, finish="tool_use"
+        )
+        return [asks, anthropic_wire.message(thought("sees"), anthropic_wire.block("text", f"Seen {number}."))]
+
+    return replies
 
 
 def openai_replies(wire: str) -> Callable[[int], list[Reply]]:
@@ -129,7 +133,13 @@ def services() -> dict[str, Service]:
     return {
         "anthropic": Service(
             AnthropicServer(),
-            anthropic_replies,
+            anthropic_replies("anthropic"),
+            anthropic_validator.problems,
+            'kind = "anthropic"\ndefault_model = "claude-sonnet-4-6"\nthinking = 2048',
+        ),
+        "kimi": Service(
+            AnthropicServer(),
+            anthropic_replies("kimi"),
             anthropic_validator.problems,
             'kind = "anthropic"\ndefault_model = "claude-sonnet-4-6"\nthinking = 2048',
         ),
@@ -157,7 +167,7 @@ def services() -> dict[str, Service]:
     }
 
 
-async def test_twelve_turns_over_five_services_and_back(tmp_path: Path) -> None:
+async def test_a_turn_with_each_service_and_back(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     found = services()
     with ExitStack() as running:
@@ -183,7 +193,7 @@ async def test_twelve_turns_over_five_services_and_back(tmp_path: Path) -> None:
             assert service.problems(body) == [], name
         check_thoughts(name, json.dumps(service.bodies[-1]), found)
     # Nothing was lost on the way: each turn has its question, two replies and two results.
-    assert [message.turn for message in stored] == [number for number in range(1, 13) for _ in range(5)]
+    assert [message.turn for message in stored] == [number for number in range(1, len(ORDER) + 1) for _ in range(5)]
     assert {message.wire for message in stored if message.role == "assistant"} == {
         "anthropic-messages",
         "openai-chat",
@@ -203,20 +213,20 @@ async def turn(session: Session, name: str, service: Service, number: int) -> No
 
 
 def check_thoughts(name: str, body: str, found: dict[str, Service]) -> None:
-    """What came from one wire is in requests to it, and in no others."""
+    """What one entry's service has signed is in requests to it, and in no others."""
     own = [number for number, wire in enumerate(ORDER, 1) if wire == name]
     for number, wire in enumerate(ORDER, 1):
         if wire != name:
             for part in ("wonders", "sees"):
                 assert f"{wire} {part} {number}" not in body
-            for made in (wire, f"{wire} wonders", f"{wire} redacted"):
+            for made in (wire, f"{wire} wonders", f"{wire} sees", f"{wire} redacted"):
                 assert signature(made, number) not in body
         assert f"Seen {number}." in body or number >= max(own)
     for number in own[:-1]:
-        if name == "anthropic":
-            assert signature("anthropic redacted", number) in body
-            assert f"anthropic wonders {number}" in body and signature("anthropic", number) in body
+        if name in ("anthropic", "kimi"):
+            assert signature(f"{name} redacted", number) in body
+            assert f"{name} wonders {number}" in body and signature(name, number) in body
         if name == "responses":
-            assert signature("responses wonders", number) in body
+            assert signature("responses wonders", number) in body and signature("responses sees", number) in body
         if name == "gemini":
             assert signature("gemini", number) in body

@@ -21,7 +21,7 @@ _FLAGS = os.O_RDONLY | NO_WAIT | getattr(os, "O_BINARY", 0)
 #: Seconds that the next bytes of a pipe may take to come.
 PATIENCE_SECS = 10.0
 
-#: Bytes that are read of a pipe in one step.
+#: Bytes that are read in one step of what does not tell its length.
 _STEP = 1 << 20
 
 
@@ -58,9 +58,14 @@ def read_regular(path: Path | str, *, limit: int) -> bytes:
         OSError: as :func:`open_regular`; ``EFBIG`` if there are more than ``limit`` bytes.
     """
     with open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size > limit:
-            raise _too_long(limit)
-        return file.readall()
+        size = os.fstat(file.fileno()).st_size
+        # A file may be longer than it says: those of /proc call themselves empty, and others grow.
+        content = file.read(min(size, limit) + 1)
+        while content and len(content) <= limit and (more := file.read(min(_STEP, limit + 1 - len(content)))):
+            content += more
+    if max(size, len(content)) > limit:
+        raise _too_long(limit)
+    return content
 
 
 def read_given(path: Path | str, *, limit: int) -> bytes:

@@ -319,10 +319,16 @@ class SyncClient:
 
     @property
     def is_open(self) -> bool:
+        """Whether it was entered as a context manager, and not left."""
         return self._portal is not None
 
     @property
     def portal(self) -> BlockingPortal:
+        """Where the client's event loop is called from this thread.
+
+        Raises:
+            RuntimeError: the client is not open.
+        """
         if self._portal is None:
             raise RuntimeError("the client is not open: use it as a context manager")
         return self._portal
@@ -394,6 +400,7 @@ class SyncSession:
 
     @property
     def id(self) -> str:
+        """The session's id, a UUID."""
         return self._session.id
 
     @property

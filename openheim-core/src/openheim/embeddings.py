@@ -19,7 +19,11 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector per text, in order.
 
+        A text that is empty or holds nothing but white space has no meaning to measure, and services disagree about
+        it: it is refused before anything is sent.
+
         Raises:
+            InvalidRequestError: a text is blank; the message names its index.
             ProviderError: the service did not answer, or answered with vectors of another number or size.
         """
         ...

@@ -209,9 +209,13 @@ class ProviderError(OpenheimError):
         retryable: overrides the class's default.
         partial: blocks that had arrived before the failure; the loop stores them.
         usage: what the service said it counted before the failure.
+
+    Attributes:
+        unsent: whether it is known that the request did not reach the service.
     """
 
     kind = "server_error"
+    unsent: bool = False
 
     def __init__(
         self,

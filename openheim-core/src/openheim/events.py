@@ -28,6 +28,7 @@ __all__ = (
     "Notice",
     "PermissionAsked",
     "PermissionResolved",
+    "PrefixChanged",
     "RetryScheduled",
     "TextDelta",
     "ThinkingDelta",
@@ -189,6 +190,26 @@ class ModelFallback:
 
 
 @dataclass(slots=True)
+class PrefixChanged:
+    """A request differs from the one before it earlier than at its end, so the service's cache ends there.
+
+    Only while debug messages are logged: finding it takes time. It tells nothing of what stands there.
+
+    Args:
+        provider: who is asked.
+        offset, size: the first byte of the earlier body that changed, and how many that body has.
+        path: the value that it belongs to, such as ``messages[3].content[0].text``; ``""`` for the body as a whole.
+    """
+
+    provider: str
+    offset: int
+    size: int
+    path: str
+    seq: int = 0
+    type: ClassVar[str] = "prefix_changed"
+
+
+@dataclass(slots=True)
 class Notice:
     """Something a person should know. ``severity`` is ``info``, ``warning`` or ``error``."""
 
@@ -246,6 +267,7 @@ Event: TypeAlias = (
     | ContextTrimmed
     | RetryScheduled
     | ModelFallback
+    | PrefixChanged
     | Notice
     | TurnFinished
     | WatcherDropped

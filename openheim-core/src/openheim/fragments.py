@@ -89,15 +89,18 @@ class Fragments:
             known = self._forget_from(next((at for at, (old, new) in pairs if old is not new), len(messages)))
         unchanged = len(self.buffer)
         for position in range(known, len(messages)):
-            role, parts = self._encode(messages[position])
+            message = messages[position]
+            role, parts = self._encode(message)
             if parts:
                 unchanged = min(unchanged, self._append(role, parts, position))
-        self._messages += messages[known:]
+            # One by one: where a message fails, those before it are in the buffer, and must not get there twice.
+            self._messages.append(message)
         return unchanged
 
     def _append(self, role: str, parts: Sequence[bytes], position: int) -> int:
         buffer = self.buffer
         before, behind = self._frames[role]
+        joined = b",".join(parts)
         last = self._fragments[-1] if self._fragments else None
         if last is not None and last.role == role and self._joins(role):
             unchanged = last.parts_end
@@ -112,7 +115,7 @@ class Fragments:
             start = len(buffer)
             buffer += before
             self._firsts.append(position)
-        buffer += b",".join(parts)
+        buffer += joined
         parts_end = len(buffer)
         buffer += behind
         self._fragments.append(Fragment(role, start, parts_end, len(buffer)))

@@ -81,7 +81,7 @@ class HttpClient:
     async def aclose(self) -> None:
         """Closes the connections that are not in use; the others are closed when their requests end."""
         self._closed = True
-        for origin in self._origins.values():
+        for origin in list(self._origins.values()):  # A request may add one meanwhile.
             await origin.close_idle(keep=0)
 
     def _origin(self, target: Target) -> _Origin:
@@ -135,7 +135,9 @@ class HttpExchange:
         if response._ended and not self._client._closed:
             await response._aclose()  # The library itself shields this part from cancelling.
             origin.give_back(self._transport)
-            await origin.close_idle(keep=_MAX_IDLE, unused_since=time.monotonic() - _IDLE_SECS)
+            # The client may have been closed meanwhile, and nobody would close this one any more.
+            keep = 0 if self._client._closed else _MAX_IDLE
+            await origin.close_idle(keep=keep, unused_since=time.monotonic() - _IDLE_SECS)
         else:
             with anyio.move_on_after(_CLOSE_SECS, shield=True):
                 await response._aclose()
@@ -258,7 +260,14 @@ class _Origin:
         self._idle.append((time.monotonic(), transport))
 
     async def close_idle(self, *, keep: int, unused_since: float = 0.0) -> None:
-        """Closes the connections not used since then, and the oldest until at most ``keep`` are left."""
+        """Closes the connections not used since then, and the oldest until at most ``keep`` are left.
+
+        Whoever is cancelled meanwhile closes them all the same. Together they have :data:`_CLOSE_SECS`; then they are
+        closed without a farewell.
+        """
+        deadline = 0.0
         while self._idle and (len(self._idle) > keep or self._idle[0][0] < unused_since):
             _, transport = self._idle.popleft()
-            await transport.aclose()
+            deadline = deadline or anyio.current_time() + _CLOSE_SECS
+            with anyio.CancelScope(deadline=deadline, shield=True):
+                await transport.aclose()

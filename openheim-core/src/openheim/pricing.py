@@ -4,12 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from openheim.errors import (
+    AuthError,
+    BillingError,
+    ConflictError,
+    ContextOverflowError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    OverloadedError,
+    RateLimitedError,
+)
+
 if TYPE_CHECKING:
+    from openheim.errors import ProviderError
     from openheim.messages import Usage
 
-__all__ = ("Price", "cost_of")
+__all__ = ("Price", "cost_of", "was_refused")
 
 _MILLION = 1_000_000
+
+#: What a service says, or a provider finds, before a model is set to work.
+_REFUSALS = (
+    AuthError,
+    BillingError,
+    ConflictError,
+    ContextOverflowError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    OverloadedError,
+    RateLimitedError,
+)
 
 
 class Price(Protocol):
@@ -44,3 +68,10 @@ def cost_of(usage: Usage, price: Price | None) -> float | None:
                 return None
             total += tokens * one
     return total / _MILLION
+
+
+def was_refused(err: ProviderError) -> bool:
+    """Whether a call failed before anything can have been charged for it. Of any other, only its usage tells."""
+    if err.usage is not None or err.partial:
+        return False
+    return err.unsent or (err.status is not None and err.status >= 300) or isinstance(err, _REFUSALS)

@@ -79,6 +79,7 @@ _DECISIVE: dict[str, type[ProviderError]] = {
     "image_content_policy_violation": BlockedError,
     "misalignment_policy_violation": BlockedError,
     "bio_policy": BlockedError,
+    "moderation_blocked": BlockedError,
 }
 
 #: Codes and types that decide where there is no status of an error, as inside a stream.
@@ -111,9 +112,19 @@ _GENERAL: dict[str, type[ProviderError]] = {
     "image_file_too_large": InvalidRequestError,
     "unsupported_image_media_type": InvalidRequestError,
     "empty_image_file": InvalidRequestError,
+    "invalid_image_mode": InvalidRequestError,
+    "image_file_not_found": InvalidRequestError,
+    "failed_to_download_image": InvalidRequestError,
+    "data_residency_mismatch": InvalidRequestError,
+    "invalid_request": InvalidRequestError,
+    "invalid_value": InvalidRequestError,
+    "unsupported_value": InvalidRequestError,
+    "unsupported_parameter": InvalidRequestError,
+    "unknown_parameter": InvalidRequestError,
+    "missing_required_parameter": InvalidRequestError,
 }
 
-_BILLING_TEXTS = ("credit balance is too low",)
+_BILLING_TEXTS = ("credit balance is too low", "reached your specified api usage limits")
 
 _THROTTLE_TEXTS = ("throttlingexception", "rate limit", "too many requests", "tokens per minute", "requests per minute")
 
@@ -185,6 +196,8 @@ def classify_payload(
     said = _message(details) or body
     words = [word.lower() for key in ("code", "type", "status") if isinstance(word := details.get(key), str)]
     words += _reasons(details)
+    if _is_flagged(details, said.lower()):
+        words.append("content_filter")
     effective = status if status >= 300 else _status_in(details, status)
     kind = _kind(effective, words, said.lower(), body.lower())
     name = (settings.name if settings is not None else "") or "the service"
@@ -219,8 +232,10 @@ def _kind(status: int, words: list[str], said: str, body: str) -> type[ProviderE
         return RateLimitedError
     if named:
         return named[0]
-    if (status < 300 or status == 400) and any(mark in said or mark in body for mark in _OVERFLOW_TEXTS):
+    if (status < 300 or status in (400, 500)) and any(mark in said or mark in body for mark in _OVERFLOW_TEXTS):
         return ContextOverflowError
+    if status == 413 and "image" in said and "invalid_request_error" in words:
+        return InvalidRequestError  # The picture is too large: a shorter conversation would still hold it.
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status >= 500:
@@ -315,6 +330,13 @@ def _reasons(details: Mapping[str, Any]) -> list[str]:
     items = details.get("details")
     reasons = [item.get("reason") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     return [reason.lower() for reason in reasons if isinstance(reason, str)]
+
+
+def _is_flagged(details: Mapping[str, Any], said: str) -> bool:
+    """Whether a router's moderation stopped the request, which it reports as if the key were refused."""
+    metadata = details.get("metadata")
+    reasons = metadata.get("reasons") if isinstance(metadata, dict) else None
+    return (isinstance(reasons, list) and bool(reasons)) or ("requires moderation" in said and "flagged" in said)
 
 
 def _wait_in(details: Mapping[str, Any]) -> float | None:

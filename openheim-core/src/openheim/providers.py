@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from openheim.errors import ServerError
     from openheim.events import Delta
     from openheim.messages import Block, Finish, Message, Usage
 
@@ -19,8 +20,12 @@ __all__ = (
     "Provider",
     "ProviderSettings",
     "ToolSpec",
+    "too_many_calls",
     "wire_of",
 )
+
+#: Tool calls of one reply: each is announced, run and stored, so that many more would be no answer but a flood.
+MAX_REPLY_CALLS = 1000
 
 #: Called by a provider for each piece of a reply as it comes. Plain and quick: it never blocks and never raises.
 EmitDelta: TypeAlias = "Callable[[Delta], None]"
@@ -212,3 +217,15 @@ def wire_of(provider: Provider, model: str) -> str:
     """The wire that a provider speaks for a model."""
     wire_for: Callable[[str], str] | None = getattr(provider, "wire_for", None)
     return provider.wire if wire_for is None else wire_for(model)
+
+
+def too_many_calls(usage: Usage | None = None) -> ServerError:
+    """The error for a reply with more than :data:`MAX_REPLY_CALLS` calls, which cost this as far as it is known."""
+    from openheim.errors import ServerError
+
+    return ServerError(
+        f"the model asked for more than {MAX_REPLY_CALLS} tool calls in one reply",
+        hint="ask for less at a time",
+        retryable=False,
+        usage=usage,
+    )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import logging
-import secrets
+import math
+import os
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -25,7 +26,7 @@ from openheim.events import TextDelta, ThinkingDelta, ToolCallDelta
 from openheim.jsontext import TextPieces
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock
 from openheim.provider_errors import classify_payload
-from openheim.providers import ModelReply
+from openheim.providers import MAX_REPLY_CALLS, ModelReply, too_many_calls
 from openheim.sse import SSEDecoder
 
 if TYPE_CHECKING:
@@ -44,14 +45,18 @@ _log = logging.getLogger(__name__)
 _ERROR_BYTES = 64 * 1024
 _DOCUMENT_BYTES = 16 * 1024 * 1024
 
-#: How long an answer that is complete waits for its usage and its end marker.
+#: How long an answer that is complete waits for its usage and its end marker, if nothing more is said.
 _LAST_SECS = 1.0
 
-#: Characters of events that show nothing, such as signatures and pings; what is shown is bounded by whoever shows it.
-MAX_SILENT = 64 * 1024 * 1024
+#: Characters of events that are not shown, such as signatures and pings; what is shown is bounded by whoever shows it.
+_MAX_SILENT = 64 * 1024 * 1024
 
-#: More calls than that are no reply but a flood.
-MAX_CALLS = 1000
+#: Of an event that shows something, what is around it, and the most that JSON takes for one of its characters.
+_ENVELOPE = 512
+_ESCAPED = 6
+
+#: What reading something of another shape than expected raises.
+_MISSHAPEN = (AttributeError, KeyError, TypeError, IndexError)
 
 #: A larger count is no count of tokens.
 _MAX_COUNT = 2**53
@@ -90,6 +95,8 @@ class CallPart:
 
     def add_arguments(self, piece: str) -> str:
         """Takes a piece of the arguments, and returns what it adds to them: no half of a character."""
+        if not isinstance(piece, str):
+            raise TypeError("arguments are text")
         if piece and ("\ud800" <= piece[-1] <= "\udbff" or self._text.held):  # It is hardly ever so.
             piece = self._text.add(piece)
         if piece:
@@ -112,12 +119,14 @@ class ReplyParts:
 
     Attributes:
         pieces: how many pieces have come.
+        size: their characters.
     """
 
-    __slots__ = ("_calls", "_emit", "_parts", "_prose", "pieces")
+    __slots__ = ("_calls", "_emit", "_parts", "_prose", "pieces", "size")
 
     def __init__(self, emit: EmitDelta) -> None:
         self.pieces = 0
+        self.size = 0
         self._emit = emit
         self._parts: list[_Prose | CallPart | Block] = []
         self._prose: _Prose | None = None
@@ -132,11 +141,18 @@ class ReplyParts:
         return self._calls
 
     def write(self, text: str, *, thinking: bool = False) -> None:
-        """Takes a piece of text or thinking, which is not empty."""
+        """Takes a piece of text or thinking, which is not empty.
+
+        Raises:
+            TypeError: it is no text. Nothing has changed then.
+        """
+        if not isinstance(text, str):
+            raise TypeError("text is a str")
         prose = self._prose
         if prose is None or prose.is_thinking is not thinking:
             prose = self._begin(thinking)
         self.pieces += 1
+        self.size += len(text)
         if "\ud800" <= text[-1] <= "\udbff" or prose.text.held:  # Asked here, for it is hardly ever so.
             text = prose.text.add(text)
             if not text:
@@ -145,7 +161,13 @@ class ReplyParts:
         self._emit(ThinkingDelta(text) if thinking else TextDelta(text))
 
     def sign(self, signature: str) -> None:
-        """Takes a piece of the signature of the thinking that is being written, which may have no text."""
+        """Takes a piece of the signature of the thinking that is being written, which may have no text.
+
+        Raises:
+            TypeError: it is no text. Nothing has changed then.
+        """
+        if not isinstance(signature, str):
+            raise TypeError("a signature is a str")
         prose = self._prose
         if prose is None or not prose.is_thinking:
             prose = self._begin(True)
@@ -169,12 +191,8 @@ class ReplyParts:
         Raises:
             ServerError: there are too many.
         """
-        if len(self._calls) >= MAX_CALLS:
-            raise ServerError(
-                f"the model asked for more than {MAX_CALLS} tool calls in one reply",
-                hint="ask for less at a time",
-                retryable=False,
-            )
+        if len(self._calls) >= MAX_REPLY_CALLS:
+            raise too_many_calls()
         self.end_prose()
         call.position = len(self._calls)
         self._calls.append(call)
@@ -183,6 +201,7 @@ class ReplyParts:
     def call_piece(self, call: CallPart, arguments: str) -> None:
         """Tells a piece of a call that was added to it: its beginning, or arguments."""
         self.pieces += 1
+        self.size += len(arguments)
         self._emit(ToolCallDelta(call.position, call.name, arguments))
 
     def content(self, *, cut: bool) -> tuple[Block, ...]:
@@ -218,16 +237,17 @@ class ReplyParts:
 
 
 def _tool_use(call: CallPart, seen: set[str], *, unfinished: bool) -> ToolUseBlock:
-    if not call.name:
+    if not call.name or not isinstance(call.name, str):
         raise MalformedToolCallError("the model asked for a tool without naming it")
-    call_id = call.id.strip()
+    call_id = call.id.strip() if isinstance(call.id, str) else ""
     if not call_id or call_id in seen:
-        call_id = f"call_{secrets.token_hex(12)}"
+        call_id = f"call_{os.urandom(12).hex()}"
     seen.add(call_id)
     arguments = call.arguments
     if not arguments.strip():
         arguments = "" if unfinished else "{}"
-    return ToolUseBlock(call_id, call.name, arguments, call.signature)
+    signature = call.signature if isinstance(call.signature, str) else None
+    return ToolUseBlock(call_id, call.name, arguments, signature)
 
 
 class EventAssembler:
@@ -302,7 +322,8 @@ class EventAssembler:
             ServerError: more has come than a reply can have that is not shown.
         """
         data = event.data
-        shown = self.parts.pieces
+        parts = self.parts
+        pieces, shown = parts.pieces, parts.size
         if data == "[DONE]":
             self.done = True
             return
@@ -320,13 +341,19 @@ class EventAssembler:
                 raise self.failure(payload, data)
             self.take(payload, event.event)
             self._started = True
-        except (AttributeError, KeyError, TypeError, IndexError):
+        except _MISSHAPEN:
             self.skip("is not of the expected shape")
-        if self.parts.pieces == shown:
-            self._silent += len(data)
-            if self._silent > MAX_SILENT:
+        if parts.pieces == pieces:
+            silent = len(data)
+        elif len(data) > _ENVELOPE:
+            silent = len(data) - _ENVELOPE - _ESCAPED * (parts.size - shown)
+        else:
+            return
+        if silent > 0:
+            self._silent += silent
+            if self._silent > _MAX_SILENT:
                 raise ServerError(
-                    f"the service sent more than {MAX_SILENT // 2**20} MiB that are no part of the text of a reply",
+                    f"the service sent more than {_MAX_SILENT // 2**20} MiB that are no part of the text of a reply",
                     hint="that is no answer of a model; check api_base",
                     retryable=False,
                 )
@@ -382,21 +409,37 @@ async def read_reply(
         ProviderError: with what had arrived, and what it cost as far as the service said.
     """
     try:
-        if response.status != 200:
-            raise classified(response, await response.read(_ERROR_BYTES))
-        content_type = response.headers.get("content-type", "")
-        if "json" in content_type or "html" in content_type:
-            await _read_document(response, assembler, classified)
-        else:
-            await _read_stream(response, assembler, classified)
+        try:
+            await _read(response, assembler, classified)
+        except (ProviderConnectionError, ProviderTimeoutError) as err:
+            if not assembler.is_complete:
+                raise
+            _log.debug("the connection failed after the end of the answer: %s", err)
         return assembler.reply()
     except ProviderError as err:
-        if assembler.is_complete and isinstance(err, ProviderConnectionError | ProviderTimeoutError):
-            _log.debug("the connection failed after the end of the answer: %s", err)
-            return assembler.reply()
         err.partial = assembler.partial()
         err.usage = assembler.usage
         raise
+    except _MISSHAPEN as err:
+        raise ServerError(
+            "the service's answer is not of the expected shape",
+            hint="check api_base, and that the service speaks this wire; --debug --log-level debug shows more",
+            retryable=False,
+            partial=assembler.partial(),
+            usage=assembler.usage,
+        ) from err
+
+
+async def _read(
+    response: HttpResponse, assembler: EventAssembler, classified: Callable[[HttpResponse, bytes], ProviderError]
+) -> None:
+    if response.status != 200:
+        raise classified(response, await response.read(_ERROR_BYTES))
+    content_type = response.headers.get("content-type", "")
+    if "json" in content_type or "html" in content_type:
+        await _read_document(response, assembler, classified)
+    else:
+        await _read_stream(response, assembler, classified)
 
 
 async def _read_stream(
@@ -405,18 +448,23 @@ async def _read_stream(
     decoder = SSEDecoder()
     feed = assembler.feed
     start = b""
+    parts = assembler.parts
+    #: Pieces that had come when the reason for the end was named.
     ended_after = -1
     with anyio.CancelScope() as waiting:
         async for chunk in response.chunks():
             for event in decoder.feed(chunk):
                 feed(event)
+                if ended_after < 0 and assembler.finish is not None:
+                    ended_after = parts.pieces
             if assembler.is_complete:
                 if assembler.done:
                     break
                 # Nothing but the usage and the end marker is missing. Some servers send neither and keep the
-                # connection open; others name a reason for the end with every piece and go on.
-                if assembler.parts.pieces != ended_after:
-                    ended_after = assembler.parts.pieces
+                # connection open; others name a reason for the end with every piece and go on, after pauses too.
+                if parts.pieces != ended_after:
+                    waiting.deadline = math.inf
+                elif waiting.deadline == math.inf:
                     waiting.deadline = anyio.current_time() + _LAST_SECS
             elif not assembler.is_started and len(start) < _ERROR_BYTES:
                 start += chunk
@@ -443,7 +491,7 @@ async def _read_document(
     try:
         if payload is not None and assembler.take_document(payload):
             return
-    except (AttributeError, KeyError, TypeError, IndexError):
+    except _MISSHAPEN:
         pass
     if body.lstrip().startswith((b"data:", b"event:", b":")):
         decoder = SSEDecoder()

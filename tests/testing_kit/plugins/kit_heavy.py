@@ -1,2 +1,2 @@
 import pydantic  # noqa: F401  the fault of this plugin
-from kit_toolsets import good  # noqa: F401
+from kit_toolsets import good  # noqa: F401  its entry point names it here

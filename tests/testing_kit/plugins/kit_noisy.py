@@ -1,6 +1,6 @@
 import socket
 
-from kit_toolsets import good  # noqa: F401
+from kit_toolsets import good  # noqa: F401  its entry point names it here
 
 print("hello from a plugin")  # noqa: T201  the fault of this plugin
 with socket.socket() as listener:

@@ -45,6 +45,7 @@ class Wire:
 
     def __init__(self, settings: ProviderSettings, http: HttpClient) -> None:
         self._key = settings.api_key
+        self._entry = settings.name
         self._http = http
 
     url = "http://small/say"
@@ -55,10 +56,13 @@ class Wire:
 
     def encoded(self, message: Message) -> dict[str, Any]:
         stored = message_to_stored(message)
-        if message.wire not in (None, self.wire):
+        if not self.is_own(message):
             stored.pop("opaque", None)
             stored["content"] = [block for block in stored["content"] if "thinking" not in block["type"]]
         return stored
+
+    def is_own(self, message: Message) -> bool:
+        return message.is_from(self.wire, self._entry)
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         headers = {"authorization": f"Bearer {self._key}"}
@@ -167,8 +171,13 @@ class TellsNothingApart(Wire):
 
 
 class SendsForeignSignatures(Wire):
-    def encoded(self, message: Message) -> dict[str, Any]:
-        return message_to_stored(message)
+    def is_own(self, message: Message) -> bool:
+        return True
+
+
+class SendsAnotherEntrysSignatures(Wire):
+    def is_own(self, message: Message) -> bool:
+        return message.wire in (None, self.wire)
 
 
 class KeyInUrl(Wire):

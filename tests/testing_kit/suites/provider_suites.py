@@ -144,6 +144,10 @@ class TestSendsForeignSignatures(SmallWire):
     plugin = "kit_providers:faulty.SendsForeignSignatures"
 
 
+class TestSendsAnotherEntrysSignatures(SmallWire):
+    plugin = "kit_providers:faulty.SendsAnotherEntrysSignatures"
+
+
 class TestKeyInUrl(SmallWire):
     plugin = "kit_providers:faulty.KeyInUrl"
 

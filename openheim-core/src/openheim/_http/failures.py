@@ -37,9 +37,11 @@ class RequestErrors:
             case ProviderError():
                 return err
             case httpcore.ConnectTimeout():
-                return ProviderTimeoutError(
-                    f"no connection to {self._target.origin} within {self._timeout_secs:g} s",
-                    hint="check network, proxy and api_base",
+                return _unsent(
+                    ProviderTimeoutError(
+                        f"no connection to {self._target.origin} within {self._timeout_secs:g} s",
+                        hint="check network, proxy and api_base",
+                    )
                 )
             case httpcore.TimeoutException():
                 return ProviderTimeoutError(
@@ -47,7 +49,7 @@ class RequestErrors:
                     hint="timeout_secs of the provider sets this limit",
                 )
             case httpcore.ConnectError() | httpcore.ProxyError() | UnicodeError():
-                return self._unconnected(err)
+                return _unsent(self._unconnected(err))
             case httpcore.NetworkError() | httpcore.ProtocolError() | OSError():
                 return ProviderConnectionError(f"the connection to {self._target.origin} broke: {_reason(err)}")
         return None
@@ -63,6 +65,11 @@ class RequestErrors:
         return ProviderConnectionError(
             f"no connection to {self._target.origin}: {_reason(err)}", hint="check network, proxy and api_base"
         )
+
+
+def _unsent(error: ProviderError) -> ProviderError:
+    error.unsent = True
+    return error
 
 
 def _causes(err: BaseException) -> Iterator[BaseException]:

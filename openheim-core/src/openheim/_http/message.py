@@ -70,6 +70,8 @@ class Body(Protocol):
 
 
 class Answer(NamedTuple):
+    """The head of an answer, and its body to be read."""
+
     status: int
     headers: list[tuple[bytes, bytes]]
     body: Body

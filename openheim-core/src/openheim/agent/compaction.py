@@ -103,13 +103,13 @@ async def summarise(
     history: TurnHistory,
     *,
     publish: Callable[[Event], None],
-    spend: Callable[[Usage], None] = lambda usage: None,
+    spend: Callable[[Usage | None], None] = lambda usage: None,
     room: Room | None = None,
 ) -> CompactionResult | None:
     """As :func:`compact`, in a turn that has a request to make.
 
     Args:
-        spend: told what failed attempts cost.
+        spend: told what failed attempts cost, as by :func:`~openheim.agent.model.call_model`.
         room: what the request may have; as few turns are summarised as that allows. None for as many as possible.
     """
     fitter = settings.fitter

@@ -20,8 +20,8 @@ from openheim.agent.window import ContextSettings
 from openheim.errors import OpenheimError, ProviderError, SchemaMismatchError, ServerError, StorageError
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
-from openheim.pricing import cost_of
-from openheim.providers import wire_of
+from openheim.pricing import cost_of, was_refused
+from openheim.providers import MAX_REPLY_CALLS, too_many_calls, wire_of
 from openheim.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ _log = logging.getLogger(__name__)
 #: What one reply may take in memory, and what is counted for each of its deltas beside its text.
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 DELTA_BYTES = 64
-
-#: Tool calls of one reply: each is announced, run and stored, so that many more would be no answer but a flood.
-MAX_REPLY_CALLS = 1000
 
 
 @dataclass(slots=True, frozen=True)
@@ -98,13 +95,21 @@ class TurnHistory(Protocol):
         """Messages that are not on disk, since that failed so far."""
         ...
 
-    def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message: ...
+    def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message:
+        """Adds a message, which is on disk afterwards unless that fails.
+
+        Args:
+            details: further arguments of :class:`~openheim.messages.Message`.
+        """
+        ...
 
     def store_record(self, record: Mapping[str, Any]) -> None:
         """Puts a record (see :mod:`openheim.store`) behind the messages."""
         ...
 
-    def acknowledge(self) -> None: ...
+    def acknowledge(self) -> None:
+        """Tells watchers of the messages stored since the last time."""
+        ...
 
     def unique_call_id(self, wanted: str) -> str:
         """An id that no earlier call of the session had: the one wanted, if that is free and not blank."""
@@ -168,6 +173,8 @@ class TurnLoop:
         #: What calls have cost, and whether that is known of all of them.
         self._cost = 0.0
         self._is_costed = True
+        #: Whether a model is being waited for.
+        self._is_asking = False
         self._was_asked_again = False
         self._scope = anyio.CancelScope()
         self._requests = TurnRequests(settings, history, publish=publish, spend=self._spend)
@@ -199,9 +206,9 @@ class TurnLoop:
             self._settle_cancelled()
             raise
         except ProviderError as err:
-            self._store_partial(err.partial, "error")
-            if err.usage is not None:
+            if self.pieces or not was_refused(err):
                 self._count(err.usage)
+            self._store_partial(err.partial, "error")
             outcome.error = err
         except OpenheimError as err:
             outcome.error = err
@@ -290,23 +297,26 @@ class TurnLoop:
             publish(delta)
 
         reply: ModelReply | None = None
+        self._is_asking = True
         with call_scope:
             reply = await self._requests.call(iteration, emit, lambda: bool(pieces))
+        self._is_asking = False
+        usage = reply.usage if reply is not None else None
         if len(calls) > MAX_REPLY_CALLS or (reply is not None and _count_calls(reply) > MAX_REPLY_CALLS):
-            raise ServerError(
-                f"the model asked for more than {MAX_REPLY_CALLS} tool calls in one reply",
-                hint="ask for less at a time",
-                retryable=False,
-            )
+            raise too_many_calls(usage)
         if reply is None or _size(reply) > MAX_REPLY_BYTES:
             raise ServerError(
                 f"the model's reply is longer than {MAX_REPLY_BYTES // 2**20} MiB",
                 hint="set max_tokens for this provider",
                 retryable=False,
+                usage=usage,
             )
         return reply
 
-    def _spend(self, usage: Usage) -> None:
+    def _spend(self, usage: Usage | None) -> None:
+        if usage is None:
+            self._add_cost(None)
+            return
         self.outcome.usage = self.outcome.usage + usage
         self._add_cost(cost_of(usage, self._requests.settings.price))
 
@@ -319,11 +329,9 @@ class TurnLoop:
         self.outcome.cost = self._cost if self._is_costed else None
 
     def _count(self, usage: Usage | None) -> None:
+        self._spend(usage)
         if usage is not None:
-            self._spend(usage)
             self.publish(UsageReported(usage))
-        else:
-            self._add_cost(None)
 
     def _store_reply(self, reply: ModelReply) -> Message | None:
         self.pieces = []
@@ -395,6 +403,9 @@ class TurnLoop:
         self.history.acknowledge()
 
     def _settle_cancelled(self) -> None:
+        if self._is_asking:
+            # What the service had written until then is charged, and not told.
+            self._add_cost(None)
         if self._runs:
             self._finish_runs("cancelled by the user")
         self._store_partial((), "cancelled")

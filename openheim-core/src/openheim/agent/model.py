@@ -10,7 +10,8 @@ from openheim._watching import watching_bodies
 from openheim.agent.cancellation import slip_in_words, slipped
 from openheim.agent.replies import reply_problem, with_usable_details
 from openheim.errors import OpenheimError, ProviderError, ServerError, unwrapped
-from openheim.events import RetryScheduled
+from openheim.events import PrefixChanged, RetryScheduled
+from openheim.pricing import was_refused
 from openheim.retry import with_retries
 
 if TYPE_CHECKING:
@@ -37,15 +38,15 @@ async def call_model(
     emit: EmitDelta,
     shown: Callable[[], bool],
     publish: Callable[[Event], None],
-    spend: Callable[[Usage], None],
+    spend: Callable[[Usage | None], None],
 ) -> ModelReply:
     """Makes a call.
 
     Args:
         step: name and key of the step that the call is.
         shown: whether a piece of the reply has reached anybody; then the call is not made again.
-        publish: told of retries.
-        spend: told what failed attempts cost.
+        publish: told of retries, and with debug messages on, of changes to what was sent before.
+        spend: told what failed attempts cost; None for one that may have cost something and was not counted.
 
     Raises:
         ProviderError: what the last attempt failed with.
@@ -53,12 +54,12 @@ async def call_model(
     name, key = step
 
     def failed(attempt: int, delay: float, err: ProviderError) -> None:
-        if err.usage is not None:
+        if not was_refused(err):
             spend(err.usage)
         publish(RetryScheduled(attempt, delay, str(err)))
 
     return await with_retries(
-        lambda: settings.steps.run(name, key, lambda: _generate(settings, request, emit), "safe"),
+        lambda: settings.steps.run(name, key, lambda: _generate(settings, request, emit, publish), "safe"),
         shown=shown,
         on_retry=failed,
         policy=settings.retry,
@@ -66,10 +67,12 @@ async def call_model(
     )
 
 
-async def _generate(settings: LoopSettings, request: ModelRequest, emit: EmitDelta) -> ModelReply:
+async def _generate(
+    settings: LoopSettings, request: ModelRequest, emit: EmitDelta, publish: Callable[[Event], None]
+) -> ModelReply:
     try:
         if _log.isEnabledFor(logging.DEBUG):
-            with watching_bodies(partial(_tell_change, settings.provider_name, request.cache)):
+            with watching_bodies(partial(_tell_change, settings.provider_name, request.cache, publish)):
                 reply = await settings.provider.generate(request, emit)
         else:
             reply = await settings.provider.generate(request, emit)
@@ -90,7 +93,7 @@ async def _generate(settings: LoopSettings, request: ModelRequest, emit: EmitDel
     return reply
 
 
-def _tell_change(provider_name: str, kept: dict[str, Any], body: bytes) -> None:
+def _tell_change(provider_name: str, kept: dict[str, Any], publish: Callable[[Event], None], body: bytes) -> None:
     """Says where a request differs from what was sent before, since from there on the service's cache is of no use."""
     from openheim._prefixes import changed_prefix
 
@@ -105,6 +108,7 @@ def _tell_change(provider_name: str, kept: dict[str, Any], body: bytes) -> None:
             len(before),
             change.path or "the body",
         )
+        publish(PrefixChanged(provider_name, change.offset, len(before), change.path))
 
 
 def _fault(settings: LoopSettings, what: str) -> ServerError:

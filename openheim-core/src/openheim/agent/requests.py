@@ -27,6 +27,7 @@ from openheim.errors import (
     ServerError,
 )
 from openheim.events import ContextTrimmed, ModelFallback, Notice
+from openheim.pricing import was_refused
 from openheim.providers import ModelRequest
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class TurnRequests:
     """Makes a turn's requests.
 
     Args:
-        spend: told what calls cost that are no replies of the turn.
+        spend: told what calls cost that are no replies of the turn; None for one that was not counted.
 
     Attributes:
         settings: those in force: with the model that is asked now.
@@ -77,7 +78,7 @@ class TurnRequests:
         history: TurnHistory,
         *,
         publish: Callable[[Event], None],
-        spend: Callable[[Usage], None],
+        spend: Callable[[Usage | None], None],
     ) -> None:
         self.settings = settings
         self._fallbacks = settings.fallbacks
@@ -109,7 +110,7 @@ class TurnRequests:
 
     def _fall_back(self, err: ProviderError) -> None:
         """Goes on with the next model, until the turn ends."""
-        if err.usage is not None:
+        if not was_refused(err):
             self._spend(err.usage)
         failed, self.settings, self._fallbacks = self.settings, self._fallbacks[0], self._fallbacks[1:]
         name, model = self.settings.provider_name, self.settings.model
@@ -189,15 +190,14 @@ class TurnRequests:
         except OpenheimError as err:
             # Not in every round anew: that would cost a failing call each.
             self._may_summarise = False
-            if isinstance(err, ProviderError) and err.usage is not None:
+            if isinstance(err, ProviderError) and not was_refused(err):
                 self._spend(err.usage)
             text = f"the conversation could not be summarised, so its oldest turns are left out: {err.message}"
             self._publish(Notice("warning", text))
             return False
         if result is None:
             return False
-        if result.usage is not None:
-            self._spend(result.usage)
+        self._spend(result.usage)
         return True
 
     def _announce_trim(self) -> None:

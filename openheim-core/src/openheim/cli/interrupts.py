@@ -51,15 +51,17 @@ async def turn_signals(*, task_status: Any) -> AsyncIterator[int]:
     """Yields the number of the first signal that asks the process to end; the second one ends it at once.
 
     The second is counted outside of the event loop: a tool or a plugin that blocks the loop keeps the first from being
-    seen, and must not keep the user from leaving. Signals that are ignored, as
-    SIGHUP is under ``nohup`` and SIGINT in a script's background jobs, stay ignored.
+    seen, and must not keep the user from leaving. SIGHUP counts unless it is ignored, as it is under ``nohup``. SIGINT
+    counts always: in the background jobs of scripts it is ignored, and whoever sends it to one means it.
 
     Args:
         task_status: told when the signals are caught.
     """
     import anyio
 
-    numbers = [number for number in _ASK_TO_END if signal.getsignal(number) is not signal.SIG_IGN]
+    numbers = [
+        number for number in _ASK_TO_END if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN
+    ]
     came = 0
 
     def count(number: int, _frame: object) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from openheim.messages import Block
 
-__all__ = ("prompt_blocks", "read_image", "read_schema")
+__all__ = ("read_image", "read_prompt", "read_schema")
 
 #: Bytes of standard input, and of one image, that are taken at most.
 MAX_STDIN_BYTES = 64 * 1024 * 1024
@@ -57,7 +57,7 @@ def read_schema(file: str) -> dict[str, Any]:
     return schema
 
 
-def prompt_blocks(prompt: str | None, images: Sequence[str], *, timeout_secs: float | None = None) -> list[Block]:
+def read_prompt(prompt: str | None, images: Sequence[str], *, timeout_secs: float | None = None) -> list[Block]:
     """The user's message.
 
     Without a prompt (or with ``-``) standard input is the prompt; with one, what stands on it is attached behind the

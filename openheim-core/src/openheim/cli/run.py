@@ -14,7 +14,7 @@ from openheim.cli.failures import print_traceback, report_failure, warn
 from openheim.cli.interrupts import ignore_signals, turn_signals
 from openheim.cli.lean import LeanCommand
 from openheim.cli.printing import print_text
-from openheim.cli.prompt_input import prompt_blocks, read_schema
+from openheim.cli.prompt_input import read_prompt, read_schema
 from openheim.cli.run_result import failed_result, run_result
 from openheim.cli.starting import make_runtime
 from openheim.errors import SessionNotFoundError, StorageError, UsageError
@@ -90,28 +90,28 @@ def run(
         if timeout is not None and not timeout > 0:
             raise UsageError("--timeout must be more than 0 seconds", hint="leave it out for no limit")
         response_schema = read_schema(schema) if schema is not None else None
-        content = prompt_blocks(prompt, image or (), timeout_secs=timeout)
+        content = read_prompt(prompt, image or (), timeout_secs=timeout)
         settings = _settings(max_iterations, mode, allow, deny)
         if session is not None and go_on:
             raise UsageError("--session and --continue exclude each other", hint="give one of them")
         if skills and (session is not None or go_on):
             raise UsageError("--skills is for new sessions", hint="a session keeps the skills that it was started with")
         # Mode and limit are settings as well, but who asked for what a policy refuses is told so.
-        options: dict[str, Any] = {"provider": provider, "model": model, "mode": mode, "max_iterations": max_iterations}
+        asked: dict[str, Any] = {"provider": provider, "model": model, "mode": mode, "max_iterations": max_iterations}
         if session is not None:
             from openheim.cli.resuming import resume_named
 
             try:
-                runtime, chosen = resume_named(session, settings, cwd=cwd, trust=trust, **options)
+                runtime, chosen = resume_named(session, settings, cwd=cwd, trust=trust, **asked)
             except SessionNotFoundError as err:
                 raise UsageError(err.message, hint=err.hint) from err
         else:
             runtime = make_runtime(settings, cwd=cwd, trust=trust)
             if go_on:
-                chosen = runtime.load_session(_newest_session(runtime, cwd), cwd=cwd, **options)
+                chosen = runtime.load_session(_newest_session(runtime, cwd), cwd=cwd, **asked)
             else:
                 names = [name.strip() for given in skills or () for name in given.split(",") if name.strip()]
-                chosen = runtime.new_session(skills=names, cwd=cwd, **options)
+                chosen = runtime.new_session(skills=names, cwd=cwd, **asked)
         for line in chosen.warnings:
             warn(line)
     except Exception as err:

@@ -14,6 +14,7 @@ from openheim.events import (
     Notice,
     PermissionAsked,
     PermissionResolved,
+    PrefixChanged,
     RetryScheduled,
     TextDelta,
     ThinkingDelta,
@@ -230,5 +231,6 @@ _RECORDS: dict[type, Callable[[Any], dict[str, Any]]] = {
     ContextTrimmed: _fields("dropped"),
     RetryScheduled: _fields("attempt", "delay_secs", "error"),
     ModelFallback: _fields("provider", "model", "failed_provider", "failed_model", "error"),
+    PrefixChanged: _fields("provider", "offset", "size", "path"),
     Notice: _fields("severity", "text"),
 }

@@ -132,12 +132,16 @@ class McpServerEntry:
 
 @dataclass(slots=True)
 class HttpSection:
+    """``[http]``: the proxy, and the certificate authorities to trust; None for what the environment says."""
+
     proxy: str | None = field(default=None, repr=False)
     ca_file: str | None = None
 
 
 @dataclass(slots=True)
 class PermissionsSection:
+    """``[permissions]``: who decides on calls of tools, in which mode, and rules that decide first."""
+
     gate: str = "ask"
     mode: str = "default"
     allow: tuple[str, ...] = ()
@@ -146,18 +150,24 @@ class PermissionsSection:
 
 @dataclass(slots=True)
 class ContextSection:
+    """``[context]``: what is done when the window is full, and the tokens kept free for the reply."""
+
     strategy: str = "trim"
     reserve_tokens: int | None = None
 
 
 @dataclass(slots=True)
 class SessionsSection:
+    """``[sessions]``: how many are kept in memory at most, and for how many seconds without use."""
+
     max_live: int = 512
     idle_secs: float = 604_800
 
 
 @dataclass(slots=True)
 class MemorySection:
+    """``[memory]``: who makes embeddings, where they are kept, and how many hits a search gives."""
+
     embedding_provider: str | None = None
     embedding_model: str | None = None
     db_path: str | None = None
@@ -166,6 +176,8 @@ class MemorySection:
 
 @dataclass(slots=True)
 class TuiSection:
+    """``[tui]``: how the terminal interface looks."""
+
     theme_color: str = "gray"
 
 

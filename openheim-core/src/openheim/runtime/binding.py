@@ -6,6 +6,8 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from openheim.agent.cancellation import slip_in_words, slipped
 from openheim.config.selection import check_model, fallback_pairs, select_provider
 from openheim.errors import ConfigError, PluginError
@@ -27,6 +29,9 @@ __all__ = (
     "BoundProviders",
     "ModelBinding",
 )
+
+#: How long one plugin may take to close what it has open.
+CLOSE_SECS = 5.0
 
 #: Selections that are remembered: entries and models by name.
 _KEPT = 256
@@ -154,7 +159,10 @@ class BoundProviders:
             close = getattr(one, "aclose", None)
             if close is not None:
                 try:
-                    await close()
+                    with anyio.move_on_after(CLOSE_SECS) as waiting:
+                        await close()
+                    if waiting.cancelled_caught:
+                        _log.warning("%s was not closed within %g s and is left behind", what, CLOSE_SECS)
                 except BaseException as err:
                     if not slipped(err):
                         raise

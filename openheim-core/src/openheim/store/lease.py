@@ -106,8 +106,7 @@ class Lease:
             return
         key = self._name
         with self._guarded() as guard:
-            if _held.get(key) is not None:
-                raise self._busy()
+            self._check_free_here()
             self._take(guard)
             _held[key] = self
 
@@ -135,7 +134,8 @@ class Lease:
             return
         try:
             with self._guarded():
-                _held.pop(self._name, None)
+                if _held.get(self._name) is self:
+                    del _held[self._name]
                 if self._is_there(content):
                     os.unlink(self._name)
         except StorageError as err:
@@ -163,8 +163,7 @@ class Lease:
                 self.release()
             return
         with self._guarded() as guard:
-            if _held.get(self._name) is not None:
-                raise self._busy()
+            self._check_free_here()
             found = _read(self._name)
             if found is not None:
                 self._check_stale(_parse(found), guard)
@@ -254,10 +253,13 @@ class Lease:
         # A time in the far future comes from a clock that was wrong; it must not lock the session until then.
         return abs(os.fstat(guard.descriptor).st_mtime - os.stat(self._name).st_mtime)
 
-    def _busy(self) -> SessionBusyError:
-        return SessionBusyError(
-            "a turn of this session is running", session_id=self.session_id, hint="wait for its end, or cancel it"
-        )
+    def _check_free_here(self) -> None:
+        """Raises if another object of this process holds it. One that could not give it back holds it no more."""
+        holder = _held.get(self._name)
+        if holder is not None and holder.held:
+            raise SessionBusyError(
+                "a turn of this session is running", session_id=self.session_id, hint="wait for its end, or cancel it"
+            )
 
     def _locked(self, owner: ProcessName) -> SessionLockedError:
         who = f"process {owner.pid} on {owner.host}" if owner.pid else "a process that has not said its name yet"

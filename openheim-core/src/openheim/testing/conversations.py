@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from openheim.messages import (
     Block,
     ImageBlock,
@@ -17,10 +15,7 @@ from openheim.messages import (
 )
 from openheim.providers import ToolSpec
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ("FILE_TOOLS", "growing_conversation", "odd_conversations", "user_message")
+__all__ = ("FILE_TOOLS", "SIGNED", "growing_conversation", "odd_conversations", "signed_conversation", "user_message")
 
 _PATH = {"path": {"type": "string", "description": "The path"}}
 
@@ -28,6 +23,9 @@ FILE_TOOLS = (
     ToolSpec("list_dir", "Lists a directory.", {"type": "object", "properties": _PATH}),
     ToolSpec("read_file", "Reads a file.", {"type": "object", "properties": _PATH, "required": ["path"]}),
 )
+
+#: A signature, redacted thinking and an opaque item, which nobody but their maker takes.
+SIGNED = ("c2lnbmF0dXJl", "ZW5jcnlwdGVk", "b3BhcXVl")
 
 # One black pixel.
 _PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -56,17 +54,7 @@ def odd_conversations() -> dict[str, list[Message]]:
             _result("c1", "list_dir", "the arguments are no JSON", is_error=True),
             _result("c2", "list_dir", "the arguments are no object", is_error=True),
         ],
-        "another provider's thinking": [
-            user_message("Think."),
-            _assistant(
-                ThinkingBlock("hm", "c2lnbmF0dXJl"),
-                RedactedThinkingBlock("ZW5jcnlwdGVk"),
-                TextBlock("Done."),
-                wire="other",
-                opaque={"items": ["b3BhcXVl"]},
-            ),
-            user_message("And now?", "u2"),
-        ],
+        "another provider's thinking": signed_conversation("other"),
         "images": [
             Message("user", (TextBlock("What is this?"), ImageBlock(_PNG, "image/png")), id="u1"),
             _assistant(ToolUseBlock("c1", "read_file", '{"path": "a.png"}')),
@@ -103,6 +91,25 @@ def odd_conversations() -> dict[str, list[Message]]:
     }
 
 
+def signed_conversation(wire: str, provider: str | None = None) -> list[Message]:
+    """One with a reply of this wire and provider entry that holds each of :data:`SIGNED`."""
+    signature, encrypted, opaque = SIGNED
+    return [
+        user_message("Think."),
+        Message(
+            "assistant",
+            (ThinkingBlock("hm", signature), RedactedThinkingBlock(encrypted), TextBlock("Done.")),
+            id="a1",
+            turn=1,
+            step=2,
+            wire=wire,
+            provider=provider,
+            opaque={"items": [opaque]},
+        ),
+        user_message("And now?", "u2"),
+    ]
+
+
 def growing_conversation() -> list[Message]:
     """A conversation with tools, several calls at once, failures and an image, to be sent as it grows."""
     messages = [user_message("Look around.")]
@@ -127,8 +134,8 @@ def growing_conversation() -> list[Message]:
     ]
 
 
-def _assistant(*blocks: Block, wire: str | None = None, opaque: Mapping[str, Any] | None = None) -> Message:
-    return Message("assistant", blocks, id="a1", turn=1, step=2, wire=wire, opaque=opaque)
+def _assistant(*blocks: Block, wire: str | None = None) -> Message:
+    return Message("assistant", blocks, id="a1", turn=1, step=2, wire=wire)
 
 
 def _result(call: str, tool: str, content: str, *, is_error: bool = False) -> Message:

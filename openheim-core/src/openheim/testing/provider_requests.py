@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from openheim.errors import ProviderError
 from openheim.jsontext import parse
 from openheim.messages import message_to_stored
-from openheim.testing.conversations import growing_conversation, odd_conversations, user_message
+from openheim.providers import wire_of
+from openheim.testing.conversations import (
+    SIGNED,
+    growing_conversation,
+    odd_conversations,
+    signed_conversation,
+    user_message,
+)
 from openheim.testing.prefixes import PrefixGuard
 from openheim.testing.provider_suite import KEY, ProviderSuite, make_call
 from openheim.testing.reply_checks import check_shape
@@ -72,12 +79,21 @@ class RequestChecks(ProviderSuite):
 
     async def test_signatures_stay_with_their_wire(self, provider: Provider, http: ScriptedHttp) -> None:
         """What another provider has signed or encrypted is refused by every service but its own."""
-        messages = odd_conversations()["another provider's thinking"]
-        await make_call(provider, self._request(provider, messages=messages))
+        await make_call(provider, self._request(provider, messages=signed_conversation("other")))
         for request in http.requests:
-            for foreign in (b"c2lnbmF0dXJl", b"ZW5jcnlwdGVk", b"b3BhcXVl"):
-                assert foreign not in request.content, (
-                    "a signature or an opaque item of another wire is sent: look at message.wire"
+            for foreign in SIGNED:
+                assert foreign.encode() not in request.content, (
+                    "a signature or an opaque item of another wire is sent: ask message.is_from"
+                )
+
+    async def test_signatures_stay_with_their_entry(self, provider: Provider, http: ScriptedHttp) -> None:
+        """Two entries of one wire are two services, and each refuses what the other has signed."""
+        wire = wire_of(provider, provider.default_model)
+        await make_call(provider, self._request(provider, messages=signed_conversation(wire, "another entry")))
+        for request in http.requests:
+            for foreign in SIGNED:
+                assert foreign.encode() not in request.content, (
+                    "a signature or an opaque item of another provider entry is sent: ask message.is_from"
                 )
 
     async def test_key_goes_into_a_header(self, provider: Provider, http: ScriptedHttp) -> None:
