@@ -25,6 +25,7 @@ BESIDE = {
     "openheim.headers.credential_headers",
     "openheim.http.HttpExchange",
     "openheim.jsontext.dump_text",
+    "openheim.jsontext.is_deep",
     "openheim.jsontext.is_object",
     "openheim.jsontext.parse",
     "openheim.jsontext.wire_bytes",

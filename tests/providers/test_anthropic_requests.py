@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count, pairwise
 from typing import Any
 
@@ -747,6 +748,7 @@ messages = st.one_of(
         st.just("assistant"),
         st.lists(blocks, max_size=5).map(tuple),
         wire=st.sampled_from([None, WIRE, "gemini"]),
+        provider=st.sampled_from([None, "m", "kimi"]),
         stop_reason=st.sampled_from(["end_turn", "paused", "max_tokens", "error"]),
     ),
     st.builds(lambda one: Message("tool", (one,)), results),
@@ -756,9 +758,7 @@ messages = st.one_of(
 @given(history=st.lists(messages, max_size=12), cut=st.integers(0, 12), thinking=st.sampled_from([None, "off", 2000]))
 def test_any_history_is_accepted(history: list[Message], cut: int, thinking: Any) -> None:
     numbers = count()
-    history = [
-        Message(m.role, m.content, id=f"m{next(numbers)}", wire=m.wire, stop_reason=m.stop_reason) for m in history
-    ]
+    history = [replace(m, id=f"m{next(numbers)}") for m in history]
     http = ScriptedHttp([HttpAnswer.of(text("ok").body)] * 3)
     provider = openheim_create_provider("anthropic", ProviderSettings("m", "anthropic", "https://a.example"), http)
     assert provider is not None

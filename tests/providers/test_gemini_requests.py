@@ -366,24 +366,25 @@ def test_images_that_the_service_does_not_take_are_named(model: str) -> None:
 def test_ids_that_are_used_again_get_numbers_in_pairs() -> None:
     history = [user("go")]
     for number, name in enumerate(["read_file", "list_dir", "read_file"]):
-        calls = (call("c1", name=name), call("c1-2"), call("c1"))
+        calls = (call("c1"), call("c1-2"), call("c1", name=name))
         history += [assistant(*calls), result("c1", f"{number}", name="?"), result("c1-2", "x"), result("c1", "more")]
+    history = repaired(history)
     contents = contents_of(*history)
     called = [
         [(part["functionCall"]["id"], part["functionCall"]["name"]) for part in contents[at]["parts"]]
         for at in (1, 3, 5)
     ]
     assert called == [
-        [("c1", "read_file"), ("c1-2", "read_file")],
-        [("c1-3", "list_dir"), ("c1-2-2", "read_file")],
-        [("c1-4", "read_file"), ("c1-2-3", "read_file")],
+        [("c1-2", "read_file"), ("c1", "read_file")],
+        [("c1-2-2", "read_file"), ("c1-3", "list_dir")],
+        [("c1-2-3", "read_file"), ("c1-4", "read_file")],
     ]
-    first = [contents[at]["parts"][0]["functionResponse"]["response"] for at in (2, 4, 6)]
+    first = [contents[at]["parts"][1]["functionResponse"]["response"] for at in (2, 4, 6)]
     assert first == [{"result": str(number)} for number in range(3)]
     # They are the same whatever was sent before, and stay so as the conversation goes on.
     cache: dict[str, Any] = {}
-    bodies = [request_body(asking(*history[:upto], cache=cache), {}, "mine") for upto in (4, 8, 12)]
-    assert json.loads(bodies[-1])["contents"] == contents_of(*history[:12])
+    bodies = [request_body(asking(*history[:upto], cache=cache), {}, "mine") for upto in (4, 7, 10)]
+    assert json.loads(bodies[-1])["contents"] == contents
     PrefixGuard(bodies).check(at_least=3)
 
 

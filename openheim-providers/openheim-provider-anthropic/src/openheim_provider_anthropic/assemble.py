@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from openheim import CallPart, EventAssembler, RedactedThinkingBlock, UnknownBlock, Usage, token_count
-from openheim.jsontext import MAX_DEPTH, is_deep, wire_bytes
+from openheim.jsontext import is_deep, wire_bytes
 
 if TYPE_CHECKING:
     from openheim import EmitDelta, Finish, ProviderSettings, ToolNames
@@ -25,6 +25,10 @@ _FINISHES: dict[str, Finish] = {
 
 #: Fields of calls that have no place in ours and go back with them.
 _CALL_FIELDS = ("caller", "toolset_name")
+
+
+#: Levels of nesting that can be stored, less those of the place where a value is kept.
+_LEVELS = 90
 
 
 class _OpenBlock:
@@ -254,8 +258,7 @@ def _text(value: Any) -> str:
 
 def _is_storable(value: Any) -> bool:
     """Whether a value can be stored and sent back: JSON has no form for some numbers that Python reads from it."""
-    # Kept within an object of the reply, and there within a list.
-    if is_deep(value, MAX_DEPTH - 4):
+    if is_deep(value, _LEVELS):
         return False
     try:
         wire_bytes(value)

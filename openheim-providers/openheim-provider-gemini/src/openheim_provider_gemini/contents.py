@@ -84,6 +84,11 @@ class ContentEncoder:
         spans = signed_spans(message.opaque) if may_be_own else {}
         needs_stand_in = self._newest or not is_own
         self._open.clear()
+        # Of calls that share an id only one can be answered. Histories are repaired to have the answer where the last
+        # one is, and the service wants answers in the order of the calls.
+        answered = {
+            block.id: position for position, block in enumerate(message.content) if isinstance(block, ToolUseBlock)
+        }
         for position, block in enumerate(message.content):
             signed = spans.get(position, ())
             if isinstance(block, TextBlock):
@@ -91,8 +96,8 @@ class ContentEncoder:
                 continue
             yield from (_signed({"text": ""}, span.signature) for span in signed if span.end == 0)
             if isinstance(block, ToolUseBlock):
-                if block.id in self._open:
-                    continue  # A second one of this id could not be answered.
+                if answered[block.id] != position:
+                    continue
                 signature = block.signature if may_be_own and is_base64(block.signature) else None
                 if signature is None and needs_stand_in:
                     signature = _STAND_IN
