@@ -89,11 +89,12 @@ class Fragments:
             known = self._forget_from(next((at for at, (old, new) in pairs if old is not new), len(messages)))
         unchanged = len(self.buffer)
         for position in range(known, len(messages)):
-            role, parts = self._encode(messages[position])
+            message = messages[position]
+            role, parts = self._encode(message)
             if parts:
                 unchanged = min(unchanged, self._append(role, parts, position))
-            # At once, since encoding the next one may raise: the buffer and this list always tell of the same messages.
-            self._messages.append(messages[position])
+            # One by one: where a message fails, those before it are in the buffer, and must not get there twice.
+            self._messages.append(message)
         return unchanged
 
     def _append(self, role: str, parts: Sequence[bytes], position: int) -> int:
