@@ -14,6 +14,7 @@ from openheim.errors import (
     ContextOverflowError,
     IncompleteStreamError,
     InvalidRequestError,
+    MalformedToolCallError,
     ModelNotFoundError,
     OverloadedError,
     ProviderError,
@@ -268,6 +269,51 @@ async def test_odd_parts_of_a_stream_are_left_out(make_call: MakeCall, caplog: p
     assert caplog.text.count("skipped a part of the stream") == 1
 
 
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        ("content_block_start", {"content_block": {"type": "thinking", "thinking": "", "signature": {"a": 1}}}),
+        ("content_block_start", {"content_block": {"type": "thinking", "thinking": ["hm"]}}),
+        ("content_block_start", {"content_block": {"type": "text", "text": ["x"]}}),
+        ("content_block_start", {"content_block": {"type": "redacted_thinking", "data": 5}}),
+        ("content_block_start", {"content_block": {"type": "redacted_thinking", "data": None}}),
+        ("content_block_start", {"content_block": {"type": "server_tool_use", "score": float("nan")}}),
+        ("content_block_delta", {"delta": {"type": "signature_delta", "signature": ["c2ln"]}}),
+        ("content_block_delta", {"delta": {"type": "signature_delta", "signature": None}}),
+        ("content_block_delta", {"delta": {"type": "thinking_delta", "thinking": ["hm"]}}),
+        ("content_block_delta", {"delta": {"type": "text_delta", "text": ["x"]}}),
+    ],
+)
+async def test_what_should_be_text_and_is_not_spoils_nothing(make_call: MakeCall, spoiled: tuple[str, Any]) -> None:
+    kind, fields = spoiled
+    start, ping, *rest = text("x", thinking="hm").pieces
+    odd = events({"type": kind, "index": 9, **fields}).pieces
+    reply = await reply_to(make_call, raw([piece for piece in (start, ping, *odd, *rest) if isinstance(piece, bytes)]))
+    assert "".join(block.text for block in reply.content if isinstance(block, TextBlock)) == "x"
+    assert reply.usage == Usage(11, 5)
+    kept = [block for block in reply.content if not isinstance(block, TextBlock)]
+    assert [block for block in kept if block != ThinkingBlock("")] == [ThinkingBlock("hm", "c2lnbmVk")]
+
+
+@pytest.mark.parametrize("part", ["id", "name", "partial_json", "caller"])
+async def test_a_call_that_is_not_as_it_should_be(make_call: MakeCall, part: str) -> None:
+    fields: dict[str, Any] = {"id": "t", "name": "look"}
+    odd = {"caller": {"type": "x", "score": float("nan")}}.get(part)
+    called = block("tool_use", **{**fields, part: odd}) if part != "partial_json" else block("tool_use", **fields)
+    called.insert(1, {"type": "content_block_delta", "delta": {"type": "input_json_delta", "partial_json": ["{"]}})
+    reply = message(block("text", "I look."), called, finish="tool_use")
+    if part == "name":
+        err = await failure_of(make_call, reply)
+        assert isinstance(err, MalformedToolCallError)
+        assert (err.partial, err.usage) == ((TextBlock("I look."),), Usage(11, 5))
+        return
+    whole = await reply_to(make_call, reply)
+    said, asked = whole.content
+    assert said == TextBlock("I look.")
+    assert isinstance(asked, ToolUseBlock) and asked.id and (asked.name, asked.arguments) == ("look", "{}")
+    assert whole.opaque is None
+
+
 async def test_text_without_the_start_of_its_block(make_call: MakeCall) -> None:
     deltas = [{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": one}} for one in "ab"]
     end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
@@ -348,7 +394,8 @@ async def test_a_refused_key(make_call: MakeCall) -> None:
 
 
 async def test_a_form_of_thinking_that_the_model_does_not_take(make_call: MakeCall) -> None:
-    err = await failure_of(make_call, error(400, "adaptive thinking is not supported on this model"))
+    refused = error(400, "adaptive thinking is not supported on this model")
+    err = await failure_of(make_call, refused, thinking="adaptive")
     assert type(err) is InvalidRequestError
     assert "thinking in [providers.mine]" in err.hint
 
@@ -414,6 +461,14 @@ async def test_a_list_of_models_that_never_ends(make_call: MakeCall) -> None:
         provider = make_call(server.base_url, "anthropic").provider
         assert await provider.models() == [ModelInfo("a")]  # type: ignore[attr-defined]  # not part of the protocol
     assert len(server.requests) == 2
+
+
+async def test_a_list_of_models_that_is_too_long(make_call: MakeCall) -> None:
+    async with AnthropicServer(models=[raw(b" " * (17 * 2**20), content_type="application/json")]) as server:
+        provider = make_call(server.base_url, "anthropic").provider
+        with pytest.raises(ServerError, match="more than 16 MiB") as caught:
+            await provider.models()  # type: ignore[attr-defined]  # not part of the protocol
+    assert not caught.value.retryable
 
 
 @pytest.mark.parametrize("reply", [error(401, "bad key", type="authentication_error"), raw("[]"), raw("<html>")])

@@ -79,7 +79,7 @@ async def sent_messages(make_call: MakeCall, *messages: Message, **fields: Any) 
 async def test_the_smallest_body(make_call: MakeCall) -> None:
     assert await sent_bytes(make_call, user_says("hi"), options=Settings(cache=False)) == (
         b'{"model":"m-test","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],'
-        b'"max_tokens":16000,"thinking":{"type":"adaptive"},"stream":true}'
+        b'"max_tokens":16000,"stream":true}'
     )
 
 
@@ -234,7 +234,10 @@ SUMMARIZED = {"type": "adaptive", "display": "summarized"}
         ("claude-3-5-sonnet-20241022", "high", {}),
         ("claude-3-opus-20240229", "off", {"max_tokens": 4096}),
         # Models of others.
-        ("glm-5", None, {"thinking": {"type": "adaptive"}}),
+        ("glm-5", None, {}),
+        ("kimi-k2", "adaptive", {"thinking": {"type": "adaptive"}}),
+        ("kimi-k2", "high", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}),
+        ("anthropic/claude-opus-latest", None, {"thinking": {"type": "adaptive"}}),
         ("kimi-k3", "off", {"thinking": {"type": "disabled"}}),
     ],
 )

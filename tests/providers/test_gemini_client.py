@@ -10,6 +10,7 @@ from google import genai
 from google.genai import errors, types
 
 from openheim.messages import ImageBlock, ToolUseBlock
+from openheim_provider_gemini.assemble import KNOWN_REASONS
 from openheim_provider_gemini.body import request_body
 from openheim_provider_gemini.thinking import thinking_config
 from tests.providers.gemini import READ_FILE, asking, assistant, result, user
@@ -100,6 +101,10 @@ def test_generation_settings() -> None:
         {"responseMimeType": "application/json", "responseJsonSchema": {"type": "object"}},
     ]
     assert server.problems == []
+
+
+def test_all_reasons_for_an_end_are_known() -> None:
+    assert {reason.value for reason in types.FinishReason} <= KNOWN_REASONS
 
 
 def test_a_blocked_prompt() -> None:

@@ -71,6 +71,8 @@ async def test_batches(http: HttpClient) -> None:
         (embeddings([1.0], []), ServerError, "no list of numbers"),
         (embeddings([1.0], ["x"]), ServerError, "no list of numbers"),
         (embeddings([1.0], [float("inf")]), ServerError, "no list of numbers"),
+        (embeddings([1.0], [10**400]), ServerError, "no list of numbers"),
+        (embeddings([1.0], [True]), ServerError, "no list of numbers"),
         (raw(json.dumps({}), content_type="application/json"), ServerError, "0 embeddings"),
         (raw("[]", content_type="application/json"), ProviderError, "mine answered"),
         (error(503, f"busy, {KEY}", word="UNAVAILABLE"), OverloadedError, "busy"),
@@ -94,7 +96,7 @@ async def test_the_dimension_stays(http: HttpClient) -> None:
 
 async def test_blank_texts_are_refused_before_anything_is_sent(http: HttpClient) -> None:
     async with GeminiServer() as server:
-        with pytest.raises(InvalidRequestError, match="without a word"):
+        with pytest.raises(InvalidRequestError, match="text 1 is blank"):
             await embedder_of(server, http).embed(["a", " "])
         assert server.requests == []
 

@@ -203,6 +203,8 @@ async def test_a_call_without_a_name(http: HttpClient) -> None:
     [
         ("STOP", "end_turn"),
         ("MAX_TOKENS", "max_tokens"),
+        ("CONTINUATION", "max_tokens"),
+        ("ESCALATION", "refusal"),
         *((reason, "refusal") for reason in ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")),
         *((reason, "refusal") for reason in ("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "MODEL_ARMOR")),
         *((reason, "other") for reason in ("OTHER", "LANGUAGE", "FINISH_REASON_UNSPECIFIED", "A_NEW_ONE")),
@@ -230,7 +232,11 @@ async def test_calls_that_went_wrong(http: HttpClient, reason: str) -> None:
 
 @pytest.mark.parametrize(
     ("reason", "kind", "retryable"),
-    [("MISSING_THOUGHT_SIGNATURE", InvalidRequestError, False), ("MALFORMED_RESPONSE", ServerError, True)],
+    [
+        ("MISSING_THOUGHT_SIGNATURE", InvalidRequestError, False),
+        ("MALFORMED_RESPONSE", ServerError, True),
+        ("PUP_LIMITED_DISABLED", AuthError, False),
+    ],
 )
 async def test_answers_that_went_wrong(
     http: HttpClient, reason: str, kind: type[ProviderError], retryable: bool
@@ -303,6 +309,13 @@ async def test_what_is_not_understood_is_skipped(http: HttpClient, odd: Any, cap
 async def test_odd_parts(http: HttpClient, part: dict[str, Any]) -> None:
     reply = await reply_to(http, events(event([{"text": "a"}, part]), event([{"text": "b"}], "STOP")))
     assert "".join(block.text for block in reply.content if isinstance(block, TextBlock)) == "ab"
+
+
+@pytest.mark.parametrize("score", ["NaN", "1e999", "[" * 150 + "]" * 150])
+async def test_a_part_that_cannot_be_kept_is_left_out(http: HttpClient, score: str) -> None:
+    odd = json.dumps(event([{"codeExecutionResult": {"score": "?"}}])).replace('"?"', score)
+    reply = await reply_to(http, events(event([{"text": "a"}]), odd, event([{"text": "b"}], "STOP")))
+    assert reply.content == (TextBlock("ab"),)
 
 
 def failed(code: int, word: str) -> dict[str, Any]:
@@ -455,6 +468,15 @@ async def test_pages_of_models_have_an_end(http: HttpClient) -> None:
         provider: Any = call_of(server.base_url, http).provider
         assert [info.id for info in await provider.models()] == ["a"]
         assert len(server.requests) == 20
+
+
+async def test_a_document_that_is_too_long(http: HttpClient) -> None:
+    reply = raw(b" " * (17 * 2**20), content_type="application/json")
+    async with GeminiServer(models=lambda request: reply) as server:
+        provider: Any = call_of(server.base_url, http).provider
+        with pytest.raises(ServerError, match="more than 16 MiB") as caught:
+            await provider.models()
+    assert not caught.value.retryable
 
 
 @pytest.mark.parametrize("reply", [error(403, "denied"), raw("[]", content_type="application/json"), raw("<html>")])

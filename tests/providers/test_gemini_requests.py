@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openheim.agent.repair import repaired
+from openheim.agent.repair import RepairedHistory, repaired
 from openheim.errors import InvalidRequestError
 from openheim.http import HttpClient
 from openheim.messages import (
-    Block,
     ImageBlock,
     Message,
     RedactedThinkingBlock,
@@ -29,6 +28,7 @@ from openheim.messages import (
     message_from_stored,
 )
 from openheim.providers import ModelRequest, ToolSpec
+from openheim.testing import PrefixGuard
 from openheim.testing.conversations import odd_conversations
 from openheim_provider_gemini.body import request_body
 from openheim_provider_gemini.plugin import Settings
@@ -40,8 +40,11 @@ from tests.support.gemini_wire import text
 
 pytestmark = pytest.mark.anyio
 
+RAN = {"executableCode": {"code": "1", "language": "PYTHON"}}
+NOT_WRITABLE = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "score": float("nan")}}
 STAND_IN = "skip_thought_signature_validator"
 PNG = ImageBlock("iVBORw0KGgo=", "image/png")
+BMP = ImageBlock("iVBORw0KGgo=", "image/bmp")
 OLDER = "gemini-2.5-flash"
 
 
@@ -331,9 +334,78 @@ def test_images() -> None:
     picture = {"inlineData": {"mimeType": "image/png", "data": PNG.data}}
     newer, older = contents_of(*messages), contents_of(*messages, model=OLDER)
     assert newer[0]["parts"] == [{"text": "look"}, picture]
-    answer = {"id": "c1", "name": "read_file", "response": {"result": ""}}
+    unseen = "[An image of type image/png cannot be shown to this model.]"  # It is empty.
+    answer = {"id": "c1", "name": "read_file", "response": {"result": unseen}}
     assert newer[2]["parts"] == [{"functionResponse": answer | {"parts": [picture]}}]
     assert older[2]["parts"] == [{"functionResponse": answer}, picture]
+
+
+@pytest.mark.parametrize("model", ["gemini-3-pro", OLDER])
+def test_images_that_the_service_does_not_take_are_named(model: str) -> None:
+    images = [
+        BMP,
+        ImageBlock(PNG.data, "image/gif"),
+        ImageBlock("no base64", "image/webp"),
+        ImageBlock(PNG.data, "IMAGE/JPG"),
+        ImageBlock(PNG.data, ""),
+    ]
+    unseen = [
+        f"[An image of type {name} cannot be shown to this model.]"
+        for name in ("image/bmp", "image/gif", "image/webp", "unknown")
+    ]
+    jpeg = {"inlineData": {"mimeType": "image/jpeg", "data": PNG.data}}
+    contents = contents_of(
+        user("look", *images), assistant(BMP, call("c1")), result("c1", "seen", *images), assistant(), model=model
+    )
+    texts = [{"text": text} for text in unseen]
+    assert contents[0]["parts"] == [{"text": "look"}, *texts[:3], jpeg, texts[3]]
+    assert contents[1]["parts"][0] == texts[0]
+    assert contents[2]["parts"][0]["functionResponse"]["response"] == {"result": "\n".join(["seen", *unseen])}
+
+
+def test_ids_that_are_used_again_get_numbers_in_pairs() -> None:
+    history = [user("go")]
+    for number, name in enumerate(["read_file", "list_dir", "read_file"]):
+        calls = (call("c1", name=name), call("c1-2"), call("c1"))
+        history += [assistant(*calls), result("c1", f"{number}", name="?"), result("c1-2", "x"), result("c1", "more")]
+    contents = contents_of(*history)
+    called = [
+        [(part["functionCall"]["id"], part["functionCall"]["name"]) for part in contents[at]["parts"]]
+        for at in (1, 3, 5)
+    ]
+    assert called == [
+        [("c1", "read_file"), ("c1-2", "read_file")],
+        [("c1-3", "list_dir"), ("c1-2-2", "read_file")],
+        [("c1-4", "read_file"), ("c1-2-3", "read_file")],
+    ]
+    first = [contents[at]["parts"][0]["functionResponse"]["response"] for at in (2, 4, 6)]
+    assert first == [{"result": str(number)} for number in range(3)]
+    # They are the same whatever was sent before, and stay so as the conversation goes on.
+    cache: dict[str, Any] = {}
+    bodies = [request_body(asking(*history[:upto], cache=cache), {}, "mine") for upto in (4, 8, 12)]
+    assert json.loads(bodies[-1])["contents"] == contents_of(*history[:12])
+    PrefixGuard(bodies).check(at_least=3)
+
+
+@pytest.mark.parametrize("stop_reason", ["paused", "end_turn"])
+def test_the_users_word_is_the_last(stop_reason: str) -> None:
+    cache: dict[str, Any] = {}
+    paused = [user("go"), assistant("Looking", wire="anthropic-messages", stop_reason=stop_reason)]
+    body = json.loads(request_body(asking(*paused, cache=cache), {}, "mine"))
+    assert problems(body) == []
+    assert body["contents"][-1] == {"role": "user", "parts": [{"text": "Go on."}]}
+    longer = json.loads(request_body(asking(*paused, user("yes"), cache=cache), {}, "mine"))
+    assert longer["contents"] == [*body["contents"][:2], {"role": "user", "parts": [{"text": "yes"}]}]
+
+
+def test_what_cannot_be_written_or_is_no_signature_is_left_out() -> None:
+    blocks = (UnknownBlock({"type": "gemini_part", "part": NOT_WRITABLE}), ThinkingBlock("hm", "no base64"))
+    opaque = {"signatures": [{"block": 2, "start": 0, "end": 4, "signature": "no base64"}]}
+    contents = contents_of(
+        user("go"), assistant(*blocks, "said", call("c1", "no base64"), opaque=opaque), result("c1", "ok")
+    )
+    called = {"functionCall": {"id": "c1", "name": "read_file", "args": {}}, "thoughtSignature": STAND_IN}
+    assert contents[1]["parts"] == [{"text": "said"}, called]
 
 
 def test_names_of_tools_are_mapped_in_calls_results_and_declarations() -> None:
@@ -358,88 +430,68 @@ def test_odd_conversations_are_taken(conversation: str, model: str) -> None:
 # --- any history ---
 
 TEXTS = st.sampled_from(["", " ", "a", "two\nlines", "größe 🙂", "\ud83d"])
-SIGNATURES = st.sampled_from([None, "c2ln"])
+SIGNATURES = st.sampled_from([None, "c2ln", "", "no base64"])
+IMAGES = st.sampled_from([(), (PNG,), (BMP, PNG), (ImageBlock("?", "image/png"), ImageBlock("", ""))])
 CALLS = st.builds(
     ToolUseBlock,
-    st.sampled_from(["c1", "c2", "c3", "c4"]),
+    st.sampled_from(["", "c1", "c1-2", "c2", "c3"]),
     st.sampled_from(["read_file", "mcp.a b", "größe", "9lives"]),
     st.sampled_from(["{}", '{"a": 1}', '{"a"', "[]", ""]),
     SIGNATURES,
 )
 REPLIES = st.builds(
-    lambda blocks, wire: Message("assistant", tuple(_with_distinct_calls(blocks)), wire=wire),
+    lambda blocks, wire, provider, stop: Message(
+        "assistant", tuple(blocks), wire=wire, provider=provider, stop_reason=stop
+    ),
     st.lists(
         st.one_of(
             st.builds(TextBlock, TEXTS),
             st.builds(ThinkingBlock, TEXTS, SIGNATURES),
             st.just(RedactedThinkingBlock("eA==")),
+            st.sampled_from([PNG, BMP]),
+            st.sampled_from([UnknownBlock({"type": "gemini_part", "part": part}) for part in (RAN, NOT_WRITABLE, {})]),
             CALLS,
         ),
         max_size=5,
     ),
     st.sampled_from([None, "gemini", "anthropic"]),
+    st.sampled_from([None, "mine", "other"]),
+    st.sampled_from([None, "paused", "end_turn"]),
 )
 RESULTS = st.builds(
     lambda call_id, said, is_error, images: Message(
         "tool", (ToolResultBlock(call_id, "read_file", said, is_error, images),)
     ),
-    st.sampled_from(["c1", "c2", "c3", "c4", "c9"]),
+    st.sampled_from(["", "c1", "c1-2", "c2", "c3", "c9"]),
     TEXTS,
     st.booleans(),
-    st.sampled_from([(), (PNG,)]),
+    IMAGES,
 )
 USERS = st.builds(
     lambda said, images: Message("user", (*map(TextBlock, said), *images)),
     st.lists(TEXTS, max_size=2),
-    st.sampled_from([(), (PNG,)]),
+    IMAGES,
 )
-
-
-def _with_distinct_calls(blocks: Sequence[Block]) -> Iterator[Block]:
-    seen: set[str] = set()
-    for block in blocks:
-        if isinstance(block, ToolUseBlock):
-            if block.id in seen:
-                continue
-            seen.add(block.id)
-        yield block
 
 
 @settings(max_examples=300, deadline=None)
 @given(
-    history=st.lists(st.one_of(USERS, REPLIES, RESULTS), max_size=8),
+    history=st.lists(st.one_of(USERS, REPLIES, RESULTS), max_size=10),
     model=st.sampled_from(["gemini-3-pro", OLDER]),
-    cut=st.integers(0, 8),
+    cut=st.integers(0, 10),
+    at=st.integers(0, 10),
 )
-def test_any_history_that_was_repaired_is_taken(history: list[Message], model: str, cut: int) -> None:
-    messages = [_named_alike(message, names) for names in [{}] for message in repaired([*history, user("go on")])]
+def test_any_history_that_was_repaired_is_taken(history: list[Message], model: str, cut: int, at: int) -> None:
+    messages = repaired(history) or [user("go on")]
     body = body_of(asking(*messages, model=model))
     assert problems(body, model=model) == []
-    # What was kept from a shorter request makes no difference.
+    # What was kept from a shorter request, or from another history, makes no difference.
     warm = asking(*messages[:cut], model=model)
     request_body(warm, {}, "mine")
     assert json.loads(request_body(asking(*messages, model=model, cache=warm.cache), {}, "mine")) == body
-
-
-def _named_alike(message: Message, names: dict[str, str]) -> Message:
-    """Results name the tool that their call named, as the loop writes them."""
-    names.update((asked.id, asked.name) for asked in message.tool_uses)
-    if message.role != "tool":
-        return message
-    return Message(
-        "tool",
-        tuple(
-            ToolResultBlock(
-                block.tool_call_id,
-                names.get(block.tool_call_id, block.tool_name),
-                block.content,
-                block.is_error,
-                block.images,
-            )
-            for block in message.content
-            if isinstance(block, ToolResultBlock)
-        ),
-    )
+    other = asking(*messages[:at], user("another"), *messages[at:], model=model, cache=warm.cache)
+    request_body(other, {}, "mine")
+    assert json.loads(request_body(asking(*messages, model=model, cache=warm.cache), {}, "mine")) == body
 
 
 # --- kept bytes ---
@@ -465,6 +517,23 @@ def test_what_was_sent_is_sent_again_to_the_byte() -> None:
     ends = [body.index(b'],"systemInstruction":') for body in bodies]
     assert all(longer.startswith(shorter[:end]) for (shorter, longer), end in zip(pairwise(bodies), ends, strict=False))
     assert len({body[end:] for body, end in zip(bodies, ends, strict=True)}) == 1
+
+
+def test_a_request_is_the_one_before_and_more() -> None:
+    """200 rounds with tools, ids used again among them: nothing that was sent changes."""
+    history, cache, bodies = RepairedHistory(), {}, []
+    stored = [user("go")]
+    for number in range(200):
+        history.update(stored)
+        request = asking(*history.messages, model="gemini-3-pro", cache=cache, tools=(READ_FILE,), system="Be brief.")
+        bodies.append(request_body(request, {"store": False}, "mine"))
+        ids = [f"c{number % 50}_{one}" for one in range(1 + number % 3)]
+        stored = [*stored, assistant(ThinkingBlock("hm", "c2ln"), *(call(one, "c2ln") for one in ids))]
+        stored = [*stored, *(result(one, f"line {number}") for one in ids)]
+        if number % 20 == 19:
+            stored = [*stored, user("go on")]
+    PrefixGuard(bodies).check(at_least=200)
+    assert problems(json.loads(bodies[-1]), model="gemini-3-pro") == []
 
 
 def test_kept_bytes_make_no_difference() -> None:

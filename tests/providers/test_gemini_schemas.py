@@ -84,6 +84,13 @@ LEFT: list[tuple[Any, dict[str, Any]]] = [
         {"$ref": "#/$defs/a~1b", "description": "mine", "$defs": {"a/b": STRING | {"description": "theirs"}}},
         {"description": "mine"} | STRING,
     ),
+    (
+        {
+            "allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}, {"properties": {"c": NULL}}],
+            "$defs": {"a": fields("a", a=STRING), "b": {"allOf": [{"$ref": "#/$defs/d"}]}, "d": fields("b", b=STRING)},
+        },
+        fields("a", "b", c=NULL, b=STRING, a=STRING),
+    ),
     ({"$ref": "https://example.org/schema"}, ANYTHING),
     ({"$ref": "#/$defs/nowhere"}, ANYTHING),
     ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, ANYTHING),
@@ -150,6 +157,20 @@ def test_references_do_not_make_a_schema_grow_without_bound() -> None:
     schema = pair(0) | {"$defs": {str(number): pair(number + 1) for number in range(60)}}
     assert problems_of(schema) == []
     assert len(json.dumps(reduced(schema))) < 500_000
+
+
+def test_sums_of_references_do_not_either() -> None:
+    def doubled(to: int) -> dict[str, Any]:
+        return {"allOf": [{"$ref": f"#/$defs/{to}"}, {"$ref": f"#/$defs/{to}"}]}
+
+    schema = doubled(0) | {"$defs": {str(number): doubled(number + 1) for number in range(60)}}
+    assert problems_of({"type": "object", "properties": {"x": schema}, "$defs": schema["$defs"]}) == []
+    itself = {"type": "object", "allOf": [{"$ref": "#"}, {"$ref": "#"}], "properties": {"a": {"$ref": "#"}}}
+    assert problems_of(itself) == []
+    deep: dict[str, Any] = {"type": "string"}
+    for _ in range(500):
+        deep = {"allOf": [deep]}
+    assert problems_of({"type": "object", "properties": {"x": deep}}) == []
 
 
 def test_a_schema_nested_deeply() -> None:

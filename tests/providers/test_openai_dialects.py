@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from openheim_provider_openai.plugin import Settings, openheim_create_provider
 from openheim_provider_openai.presets import PRESETS, preset_for
 from tests.docs.pages import CHECKOUT
 from tests.providers.conftest import KEY, Call, assistant, result, user, user_says
+from tests.support import responses_wire
 from tests.support.openai_server import OpenAIServer
 from tests.support.openai_validator import problems
 from tests.support.openai_wire import text, tool_calls
@@ -187,7 +189,6 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
         (SCHEMA, True),
         ({**SCHEMA, "required": []}, False),
         ({**SCHEMA, "additionalProperties": True}, False),
-        ({"type": "array", "items": {"type": "string"}}, False),
         ({**SCHEMA, "properties": {"n": {"type": "array", "items": SCHEMA}}}, True),
         ({**SCHEMA, "properties": {"n": {"oneOf": [{"type": "string"}]}}}, False),
         ({**SCHEMA, "properties": {"n": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}, True),
@@ -228,6 +229,91 @@ async def test_parameters_of_tools_are_plain_objects_for_openai(make_call: Calla
     assert "anyOf" in schema
     theirs = await sent(make_call, user_says("hi", tools=tools))
     assert theirs["tools"][0]["function"]["parameters"] == schema
+
+
+KINDS = {
+    "A": {"type": "object", "properties": {"kind": {"const": "a"}, "path": {"type": "string"}}, "required": ["kind"]},
+    "B": {
+        "type": "object",
+        "properties": {"kind": {"const": "b"}},
+        "required": ["kind"],
+        "anyOf": [{"$ref": "#/$defs/C"}],
+    },
+    "C": {"properties": {"to": {"type": "array"}}, "oneOf": [{"$ref": "#/$defs/B"}]},
+}
+TREE = {"type": "object", "properties": {"below": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "properties", "required"),
+    [
+        (
+            {"$defs": KINDS, "oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]},
+            {
+                "kind": {"anyOf": [{"const": "a"}, {"const": "b"}]},
+                "path": {"type": "string"},
+                "to": {"type": "array", "items": {}},
+            },
+            ["kind"],
+        ),
+        ({"$defs": {"Tree": TREE}, "$ref": "#/$defs/Tree"}, TREE["properties"], None),
+        (
+            {"$defs": {"Loop": {"$ref": "#/$defs/Loop"}}, "allOf": [{"$ref": "#/$defs/Loop"}, TREE]},
+            TREE["properties"],
+            None,
+        ),
+        ({"anyOf": [{"$ref": "#/$defs/Missing"}, {"$ref": "https://elsewhere.example"}]}, {}, None),
+        (
+            {"properties": {"a": {"items": [{"type": "array"}], "type": ["array", "null"]}}, "required": ["a"]},
+            {"a": {"items": {"anyOf": [{"type": "array", "items": {}}]}, "type": ["array", "null"]}},
+            ["a"],
+        ),
+    ],
+)
+async def test_no_argument_is_lost(
+    make_call: Callable[..., Call], schema: dict[str, Any], properties: dict[str, Any], required: list[str] | None
+) -> None:
+    before = copy.deepcopy(schema)
+    body = await sent(make_call, user_says("hi", tools=(ToolSpec("f", "", schema),)), "openai")
+    assert problems(body) == []
+    told = body["tools"][0]["function"]["parameters"]
+    assert (told["properties"], told.get("required")) == (properties, required)
+    assert schema == before
+
+
+async def test_schemas_without_end_take_bounded_time(make_call: Callable[..., Call]) -> None:
+    def many(name: str) -> list[Any]:
+        return [{"$ref": f"#/$defs/{name}{place}"} for place in range(9)]
+
+    defs = {f"D{place}": {"anyOf": many("D"), "properties": {f"p{place}": {}}} for place in range(9)}
+    schema = {"$defs": defs, "anyOf": many("D")}
+    body = await sent(make_call, user_says("hi", tools=(ToolSpec("f", "", schema),)), "openai")
+    assert set(body["tools"][0]["function"]["parameters"]["properties"]) == {f"p{place}" for place in range(9)}
+
+
+@pytest.mark.parametrize(("wire", "preset"), [("chat", "none"), ("chat", "deepseek"), ("responses", "none")])
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "array", "items": {"type": "string"}}, {"anyOf": [SCHEMA, {"type": "null"}]}, {"type": "string"}],
+)
+async def test_a_reply_that_is_no_object_is_asked_for_in_words(
+    make_call: Callable[..., Call], wire: Any, preset: Any, schema: dict[str, Any]
+) -> None:
+    request = user_says("hi", response_schema=schema)
+    async with OpenAIServer([text("ok") if wire == "chat" else responses_wire.text("ok")]) as server:
+        await make_call(server.base_url, "openai", options=Settings(wire=wire, preset=preset))(request)
+        body = server.requests[0].json
+    assert not {"response_format", "text"} & body.keys()
+    told = body["messages"][0]["content"] if wire == "chat" else body["instructions"]
+    assert told.startswith("Reply with one JSON value")
+    assert told.endswith(json.dumps(schema, separators=(",", ":")))
+
+
+async def test_a_reply_whose_object_is_defined_elsewhere_is_asked_for_natively(make_call: Callable[..., Call]) -> None:
+    schema = {"$defs": {"Tree": TREE}, "$ref": "#/$defs/Tree"}
+    body = await sent(make_call, user_says("hi", response_schema=schema))
+    assert problems(body) == []
+    assert body["response_format"]["json_schema"]["schema"] == {**TREE, "$defs": {"Tree": TREE}}
 
 
 # --- presets ---

@@ -117,6 +117,10 @@ async def test_forms_of_answers(make: Callable[..., Any], answer: Reply) -> None
         (document(A, {"index": 1, "embedding": "AAA="}), ServerError),
         (document(A, {"index": 1}), ServerError),
         (raw('{"data": [{"index": 0, "embedding": [NaN]}, {"index": 1, "embedding": [1]}]}'), ServerError),
+        (
+            raw('{"data": [{"index": 0, "embedding": [1' + 400 * "0" + ']}, {"index": 1, "embedding": [1]}]}'),
+            ServerError,
+        ),
         (raw('{"data": []}'), ServerError),
         (raw("<html>"), ServerError),
         (error(401, f"bad key {KEY}"), AuthError),
@@ -129,6 +133,13 @@ async def test_what_is_no_answer(make: Callable[..., Any], answer: Reply, kind: 
             await make(server.base_url, api_key=KEY).embed(["a", "b"])
     assert type(caught.value) is kind
     assert KEY not in str(caught.value)
+
+
+async def test_an_answer_that_is_too_long_is_told(make: Callable[..., Any]) -> None:
+    async with OpenAIServer([raw(b" " * (16 * 2**20 + 1))]) as server:
+        with pytest.raises(ServerError, match="more than 16 MiB") as caught:
+            await make(server.base_url).embed(["a"])
+    assert not caught.value.retryable
 
 
 async def test_a_model_that_changes_its_size_is_told(make: Callable[..., Any]) -> None:

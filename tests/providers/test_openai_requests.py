@@ -114,10 +114,53 @@ async def test_the_cap_on_replies(make_call: Callable[..., Call], kind: str, fie
     assert not {"max_tokens", "max_completion_tokens"} & json.loads(await sent(make_call, user_says("hi"), kind)).keys()
 
 
-@pytest.mark.parametrize("thinking", ["off", "adaptive", 4096, None])
-async def test_thinking_that_this_wire_has_no_word_for(make_call: Callable[..., Call], thinking: Any) -> None:
-    body = json.loads(await sent(make_call, user_says("hi", thinking=thinking)))
-    assert "reasoning_effort" not in body
+@pytest.mark.parametrize(
+    ("model", "thinking", "effort"),
+    [
+        ("gpt-5.1", "off", "none"),
+        ("gpt-6", 0, "none"),
+        ("qwen3", "off", "none"),
+        ("openai/gpt-5-mini", "off", "minimal"),
+        ("gpt-5", "off", "minimal"),
+        ("o3", "off", "low"),
+        ("o4-mini", "off", "low"),
+        ("gpt-5.1-codex-max", "off", "low"),
+        ("gpt-5.2-pro", "off", "medium"),
+        ("gpt-5-pro", "off", None),
+        ("gpt-4o", "off", None),
+        ("gpt-4o", 4096, None),
+        ("gpt-4o", "high", "high"),
+        ("gpt-5", 1, "low"),
+        ("gpt-5", 4096, "low"),
+        ("gpt-5", "4097", "medium"),
+        ("gpt-5", 16_384, "medium"),
+        ("gpt-5", 16_385, "high"),
+        ("gpt-5", "adaptive", None),
+        ("gpt-5", -1, None),
+        ("gpt-5", None, None),
+        ("gpt-5", "xhigh", "xhigh"),
+    ],
+)
+async def test_thinking(make_call: Callable[..., Call], model: str, thinking: Any, effort: str | None) -> None:
+    request = ModelRequest(model=model, system="", messages=[user("hi")], thinking=thinking)
+    body = json.loads(await sent(make_call, request, "openai_compatible"))
+    assert body.get("reasoning_effort") == effort
+
+
+@pytest.mark.parametrize(("thinking", "requests"), [("off", 3), (4096, 3), ("low", 1)])
+async def test_an_effort_that_nobody_named_is_left_out_once_refused(
+    make_call: Callable[..., Call], thinking: Any, requests: int
+) -> None:
+    refusal = error(400, "Unsupported parameter: 'reasoning_effort' is not supported with this model.")
+    async with OpenAIServer([refusal, text("ok"), text("ok")]) as server:
+        asking = make_call(server.base_url)
+        if requests == 1:
+            with pytest.raises(InvalidRequestError):
+                await asking(user_says("hi", thinking=thinking))
+        else:
+            await asking(user_says("hi", thinking=thinking))
+            await asking(user_says("hi", thinking=thinking))
+        assert ["reasoning_effort" in request.json for request in server.requests] == [True, False, False][:requests]
 
 
 async def test_own_settings(make_call: Callable[..., Call]) -> None:
@@ -162,7 +205,8 @@ async def test_images_of_results_follow_all_results_of_the_reply(make_call: Call
     first = result("a", "one", ImageBlock("AAAA", "image/png"))
     second = result("b", "two", ImageBlock("BBBB", "image/jpeg"))
     messages = await sent_messages(make_call, user("look"), calls, first, second, assistant("seen"))
-    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "user", "assistant"]
+    roles = ["user", "assistant", "tool", "tool", "user", "assistant", "user"]
+    assert [message["role"] for message in messages] == roles
     note, *images = messages[4]["content"]
     assert note["type"] == "text"
     assert [image["image_url"]["url"][-4:] for image in images] == ["AAAA", "BBBB"]
@@ -250,7 +294,7 @@ def history(length: int) -> list[Message]:
 async def test_what_was_sent_is_sent_again_to_the_byte(make_call: Callable[..., Call]) -> None:
     messages = history(6)
     cache: dict[str, Any] = {}
-    steps = [messages[:length] for length in range(1, len(messages) + 1)]
+    steps = [messages[:length] for length in range(1, len(messages) + 1, 2)]
     sent_bodies = await bodies(make_call, *requests_of(cache, *steps))
     prefixes = [body[: body.index(b'],"tools":')] for body in sent_bodies]
     for shorter, longer in pairwise(prefixes):

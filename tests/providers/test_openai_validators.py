@@ -78,6 +78,12 @@ def test_good_requests() -> None:
         changed(CHAT, "tools", 0, "function", "name", to="x" * 65),
         changed(CHAT, "tools", 0, "function", "parameters", to={"type": "object"}),
         changed(CHAT, "tools", 0, "function", "parameters", "anyOf", to=[]),
+        changed(CHAT, "tools", 0, "function", "parameters", "$ref", to="#/$defs/A"),
+        changed(CHAT, "tools", 0, "function", "parameters", "properties", "a", to={"type": "array"}),
+        changed(
+            CHAT, "tools", 0, "function", "parameters", "$defs", to={"A": {"anyOf": [{"type": ["array", "null"]}]}}
+        ),
+        changed(CHAT, "tools", 0, "function", "parameters", "properties", "a", to={"type": "array", "items": []}),
         changed(CHAT, "max_tokens", to=0),
         changed(CHAT, "max_completion_tokens", to=5),
         changed(CHAT, "reasoning_effort", to="much"),
@@ -142,6 +148,7 @@ def test_strict_roles(messages: list[Any]) -> None:
         changed(RESPONSES, "reasoning", to={"effort": "much"}),
         changed(RESPONSES, "text", to={"format": {"type": "json_schema", "schema": {}}}),
         changed(RESPONSES, "tools", 0, "function", to={}),
+        changed(RESPONSES, "tools", 0, "parameters", "properties", "a", to={"type": "array"}),
     ],
 )
 def test_responses(body: dict[str, Any]) -> None:
@@ -163,6 +170,10 @@ STRICT = {"type": "object", "properties": {"a": {"type": "string"}}, "required":
     [
         lambda schema: schema.pop("additionalProperties"),
         lambda schema: schema.update(required=[]),
+        lambda schema: schema.update(type=["object", "null"]),
+        lambda schema: schema.update(anyOf=[]),
+        lambda schema: schema["properties"].update(a={"type": ["object", "null"]}),
+        lambda schema: schema["properties"].update(a={"type": "array"}),
         lambda schema: schema["properties"].update(a={"oneOf": []}),
         lambda schema: schema["properties"].update(a={"type": "array", "items": {"type": "object"}}),
     ],
@@ -173,3 +184,8 @@ def test_strict_schemas(change: Callable[[dict[str, Any]], Any]) -> None:
     assert list(openai_validator.format_problems(told)) == []
     change(schema)
     assert list(openai_validator.format_problems(told))
+
+
+@pytest.mark.parametrize("schema", [{"type": "string"}, {"anyOf": []}, {"type": "object", "$ref": "#/$defs/A"}])
+def test_a_format_is_an_object_at_the_top(schema: dict[str, Any]) -> None:
+    assert list(openai_validator.format_problems({"name": "reply", "schema": schema, "strict": False}))

@@ -217,6 +217,29 @@ async def test_events_that_tell_the_items_by_id_only(make_call: Callable[..., Ca
     assert answer.content == (ThinkingBlock("hm"), TextBlock("Hello"), *calls)
 
 
+@pytest.mark.parametrize("indexed", [(0, 3), (1, 2), (0, 2), (3,)])
+async def test_events_that_tell_the_place_of_some_items_only(
+    make_call: Callable[..., Call], indexed: tuple[int, ...]
+) -> None:
+    items = [reasoning("hm"), message("Hel", "lo"), call("f", {"a": 1}), call("g", {}, "call_2", id="fc_2")]
+    payloads: list[dict[str, Any]] = [
+        event if index in indexed else {key: value for key, value in event.items() if key != "output_index"}
+        for index, item in enumerate(items)
+        for event in item_events(index, item)
+    ]
+    only_first = [
+        {key: value for key, value in event.items() if key != "output_index" or event["type"].endswith("item.added")}
+        for index, item in enumerate(items)
+        for event in item_events(index, item)
+    ]
+    whole = [{key: value for key, value in item.items() if key != "pieces"} for item in items]
+    end = {"type": "response.completed", "response": response("completed", whole)}
+    calls = (ToolUseBlock("call_1", "f", '{"a": 1}'), ToolUseBlock("call_2", "g", "{}"))
+    for script in (payloads, only_first):
+        answer = await reply_to(make_call, events(*script, end))
+        assert answer.content == (ThinkingBlock("hm"), TextBlock("Hello"), *calls)
+
+
 async def test_open_reasoning_is_shown_and_kept(make_call: Callable[..., Call]) -> None:
     item = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
     answer = await reply_to(make_call, reply(item, message("yes")))
@@ -236,6 +259,10 @@ async def test_open_reasoning_is_shown_and_kept(make_call: Callable[..., Call]) 
         (failed("context_length_exceeded"), ContextOverflowError),
         (failed("invalid_image"), InvalidRequestError),
         (failed("bio_policy"), BlockedError),
+        (failed("invalid_image_mode"), InvalidRequestError),
+        (failed("failed_to_download_image"), InvalidRequestError),
+        (failed("image_file_not_found"), InvalidRequestError),
+        (failed("data_residency_mismatch"), InvalidRequestError),
         (events({"type": "response.cancelled", "response": response("cancelled", [])}), ServerError),
         (
             events({"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": None}),

@@ -150,8 +150,9 @@ async def test_a_cap_below_what_the_wire_takes_is_raised(make_call: Callable[...
         ("high", {"effort": "high", "summary": "auto"}),
         ("none", {"effort": "none"}),
         ("adaptive", {"summary": "auto"}),
-        (2048, {"summary": "auto"}),
-        ("off", None),
+        (2048, {"effort": "low", "summary": "auto"}),
+        (0, {"effort": "none"}),
+        ("off", {"effort": "none"}),
     ],
 )
 async def test_thinking(make_call: Callable[..., Call], thinking: Any, asked: Any) -> None:
@@ -160,7 +161,8 @@ async def test_thinking(make_call: Callable[..., Call], thinking: Any, asked: An
 
 async def test_models_that_do_not_think_are_not_asked_for_thoughts(make_call: Callable[..., Call]) -> None:
     messages = [user("a"), Message("assistant", (TextBlock("b"),), wire=WIRE, opaque=OPAQUE), user("c")]
-    body = json.loads(await sent(make_call, ModelRequest(model="gpt-4o", system="", messages=messages)))
+    request = ModelRequest(model="gpt-4o", system="", messages=messages, thinking="off")
+    body = json.loads(await sent(make_call, request))
     assert "include" not in body and "reasoning" not in body
     assert body["input"][1] == said("b")
     assert problems(body) == []

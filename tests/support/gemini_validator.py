@@ -52,7 +52,7 @@ _DATA_FIELDS = {
 }
 _PART_FIELDS = _DATA_FIELDS | {"thought", "thoughtSignature"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
-_MIME = re.compile(r"[a-z]+/[a-z0-9.+-]+")
+_IMAGE_TYPES = {"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}
 _LEVELS = {"MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"}
 _STAND_INS = {"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"}
 
@@ -116,6 +116,7 @@ def _contents(contents: Any, generation: tuple[int, int] | None) -> Iterator[str
         yield "contents are missing"
         return
     asked: list[dict[str, Any]] = []
+    used: set[str] = set()
     before = ""
     for position, content in enumerate(contents):
         where = f"contents[{position}]"
@@ -138,13 +139,16 @@ def _contents(contents: Any, generation: tuple[int, int] | None) -> Iterator[str
         signed = [part for part in parts if "functionCall" in part]
         asked = [part["functionCall"] for part in signed]
         ids = [call["id"] for call in asked if "id" in call]
-        if len(set(ids)) != len(ids):
+        if len(set(ids)) != len(ids) or used & set(ids):
             yield f"{where}: two calls have one id"
+        used |= set(ids)
         if signed and generation is not None and generation >= (3, 0) and "thoughtSignature" not in signed[0]:
             yield f"{where}: the first call has no signature"
         before = role
     if asked:
         yield "the last calls are not answered"
+    elif before != "user":
+        yield "the last content is not the user's"
 
 
 def _answers(asked: list[dict[str, Any]], answers: list[dict[str, Any]]) -> Iterator[str]:
@@ -220,8 +224,10 @@ def _response(response: Any, role: Any, generation: tuple[int, int] | None) -> I
 def _blob(blob: Any) -> Iterator[str]:
     if not isinstance(blob, dict) or blob.keys() != {"mimeType", "data"}:
         yield "inlineData has other fields than mimeType and data"
-    elif not _MIME.fullmatch(str(blob["mimeType"])) or not blob["data"] or not _is_base64(blob["data"]):
-        yield "inlineData without type or data"
+    elif blob["mimeType"] not in _IMAGE_TYPES:
+        yield f"the type {blob['mimeType']!r} is not supported"
+    elif not _is_base64(blob["data"]):
+        yield "inlineData without data"
 
 
 def _is_base64(value: Any) -> bool:

@@ -203,8 +203,34 @@ def schema_problems(function: dict[str, Any]) -> Iterator[str]:
         yield f"{name}: parameters are no object"
     elif not isinstance(parameters.get("properties"), dict):
         yield f"{name}: no properties"
-    elif combined := parameters.keys() & {"anyOf", "oneOf", "allOf", "not", "enum"}:
-        yield f"{name}: {sorted(combined)} at the top"
+    else:
+        yield from _top_problems(parameters, name)
+        yield from _inner_problems(parameters, name)
+
+
+def _top_problems(schema: dict[str, Any], where: str) -> Iterator[str]:
+    if combined := schema.keys() & {"$ref", "anyOf", "oneOf", "allOf", "not", "enum"}:
+        yield f"{where}: {sorted(combined)} at the top"
+
+
+def _inner_problems(schema: Any, where: str) -> Iterator[str]:
+    """Of a schema and all within it."""
+    if not isinstance(schema, dict):
+        if not isinstance(schema, bool):
+            yield f"{where} is no schema"
+        return
+    types = schema.get("type", [])
+    if "array" in (types if isinstance(types, list) else [types]) and "items" not in schema:
+        yield f"{where}: an array without items"
+    for word in ("items", "additionalProperties", "not", "contains"):
+        if word in schema:
+            yield from _inner_problems(schema[word], f"{where}.{word}")
+    for word in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        for inner in schema.get(word, ()):
+            yield from _inner_problems(inner, f"{where}.{word}")
+    for word in ("properties", "patternProperties", "$defs", "definitions"):
+        for name, inner in schema.get(word, {}).items():
+            yield from _inner_problems(inner, f"{where}.{name}")
 
 
 def format_problems(chosen: dict[str, Any]) -> Iterator[str]:
@@ -213,7 +239,12 @@ def format_problems(chosen: dict[str, Any]) -> Iterator[str]:
         yield "the format has no name"
     if not isinstance(chosen.get("schema"), dict):
         yield "the format has no schema"
-    elif chosen.get("strict"):
+        return
+    if chosen["schema"].get("type") != "object":
+        yield "the format's schema is no object at the top"
+    yield from _top_problems(chosen["schema"], "schema")
+    yield from _inner_problems(chosen["schema"], "schema")
+    if chosen.get("strict"):
         yield from _strict_problems(chosen["schema"], "schema")
 
 
@@ -221,7 +252,8 @@ def _strict_problems(schema: Any, where: str) -> Iterator[str]:
     if not isinstance(schema, dict):
         yield f"{where} is no object"
         return
-    if schema.get("type") == "object":
+    types = schema.get("type", [])
+    if "object" in (types if isinstance(types, list) else [types]):
         properties = schema.get("properties", {})
         if schema.get("additionalProperties") is not False:
             yield f"{where} takes other properties"

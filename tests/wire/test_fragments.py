@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,3 +112,18 @@ def test_what_is_added_changes_nothing_before_it(first: list[Message], more: lis
     before = bytes(fragments.buffer)
     assert fragments.update(first + more) >= (ends[-1] if ends else 0)
     assert fragments.buffer[: ends[-1] if ends else 0] == before[: ends[-1] if ends else 0]
+
+
+def test_a_message_that_fails_leaves_what_is_before_it_there_once() -> None:
+    def encode_or_fail(message: Message) -> MessageParts:
+        if message is broken:
+            raise ValueError
+        return encode(message)
+
+    first, broken, more = message("user", "a"), message("user", "b"), message("assistant", "c")
+    fragments = Fragments(encode_or_fail, FRAMES)
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            fragments.update([first, broken])
+    fragments.update([first, more])
+    assert decoded(fragments) == [("user", ["a"]), ("assistant", ["c"])]

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from openheim import CallPart, EventAssembler, RedactedThinkingBlock, UnknownBlock, Usage, token_count
+from openheim.jsontext import MAX_DEPTH, is_deep, wire_bytes
 
 if TYPE_CHECKING:
     from openheim import EmitDelta, Finish, ProviderSettings, ToolNames
@@ -97,24 +98,30 @@ class MessagesAssembler(EventAssembler):
         self._writing = index
         kind = block["type"]
         if kind == "text":
-            opened.citations += block.get("citations") or ()
-            if text := block.get("text"):
+            if isinstance(citations := block.get("citations"), list):
+                opened.citations += filter(_is_storable, citations)
+            if text := _text(block.get("text")):
                 self._write(text, index)
         elif kind == "thinking":
-            if thought := block.get("thinking"):
+            if thought := _text(block.get("thinking")):
                 self.parts.write(thought, thinking=True)
-            if signature := block.get("signature"):
+            if signature := _text(block.get("signature")):
                 self.parts.sign(signature)
         elif kind == "redacted_thinking":
-            self.parts.put(RedactedThinkingBlock(block["data"]))
+            if data := _text(block["data"]):
+                self.parts.put(RedactedThinkingBlock(data))
         elif kind == "tool_use":
             opened.call = call = CallPart()
-            call.id, call.name = block["id"], self._names.original(block["name"])
+            # A call without an id gets one, and one without a name is told of at the end.
+            call.id = block["id"] if isinstance(block.get("id"), str) else ""
+            call.name = self._names.original(block["name"]) if isinstance(block.get("name"), str) else ""
             opened.input = block.get("input")
             self.parts.begin_call(call)
             self.parts.call_piece(call, "")
             if fields := {key: block[key] for key in _CALL_FIELDS if _says_something(block.get(key))}:
                 self._extras.setdefault("tool_use", {})[str(call.position)] = fields
+        elif not _is_storable(block):
+            self.skip("cannot be kept, and so not be sent back")
         else:
             opened.raw = dict(block)
             self.parts.put(UnknownBlock(opened.raw))
@@ -122,20 +129,22 @@ class MessagesAssembler(EventAssembler):
     def _take_delta(self, index: Any, delta: dict[str, Any]) -> None:
         kind = delta["type"]
         if kind == "text_delta":
-            if delta["text"]:
-                self._write(delta["text"], index)
+            if text := _text(delta["text"]):
+                self._write(text, index)
         elif kind == "thinking_delta":
-            if delta["thinking"]:
+            if thought := _text(delta["thinking"]):
                 self._turn_to(index)
-                self.parts.write(delta["thinking"], thinking=True)
+                self.parts.write(thought, thinking=True)
         elif kind == "signature_delta":
+            signature = _text(delta["signature"])
             self._turn_to(index)
-            if delta["signature"]:
-                self.parts.sign(delta["signature"])
+            if signature:
+                self.parts.sign(signature)
         elif kind == "input_json_delta":
-            self._take_input(self._open[index], delta["partial_json"])
+            self._take_input(self._open[index], _text(delta["partial_json"]))
         elif kind == "citations_delta":
-            self._open[index].citations.append(delta["citation"])
+            if _is_storable(delta["citation"]):
+                self._open[index].citations.append(delta["citation"])
 
     def _take_input(self, block: _OpenBlock, piece: str) -> None:
         if not piece:
@@ -172,9 +181,13 @@ class MessagesAssembler(EventAssembler):
                 self.parts.call_piece(block.call, arguments)
         elif block.raw is not None and block.pieces:
             try:
-                block.raw["input"] = json.loads("".join(block.pieces))
+                given = json.loads("".join(block.pieces))
             except (ValueError, RecursionError):
-                self.skip("is the input of a tool of the service, and no JSON")
+                given = None
+            if given is not None and _is_storable(given):
+                block.raw["input"] = given
+            else:
+                self.skip("is the input of a tool of the service, and no JSON that can be kept")
         elif block.citations and block.ordinal >= 0:
             self._extras.setdefault("text", {})[str(block.ordinal)] = {"citations": block.citations}
         self.parts.end_prose()
@@ -223,4 +236,29 @@ class MessagesAssembler(EventAssembler):
 
 
 def _says_something(value: Any) -> bool:
-    return bool(value) and value != {"type": "direct"}
+    return bool(value) and value != {"type": "direct"} and _is_storable(value)
+
+
+def _text(value: Any) -> str:
+    """Text that a service sent, or ``""`` for null.
+
+    Raises:
+        TypeError: it is no text; joined with others later, it would spoil what has come.
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def _is_storable(value: Any) -> bool:
+    """Whether a value can be stored and sent back: JSON has no form for some numbers that Python reads from it."""
+    # Kept within an object of the reply, and there within a list.
+    if is_deep(value, MAX_DEPTH - 4):
+        return False
+    try:
+        wire_bytes(value)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True

@@ -21,6 +21,8 @@ class ModelTraits:
     """What a model takes. The defaults are for one that is not known.
 
     Args:
+        known: whether the name, or the service, says that it takes ``adaptive`` if the rest says so. Others that speak
+            this wire may refuse it, so it is not sent to them unless the user asks for thinking.
         adaptive: it decides by itself how much to think (``thinking`` of type ``adaptive``).
         budget: it thinks within a number of tokens (type ``enabled``).
         off: the type of ``thinking`` that turns it off, or None if there is none.
@@ -30,6 +32,7 @@ class ModelTraits:
         max_output: the largest cap on replies in tokens, or None if not known.
     """
 
+    known: bool = False
     adaptive: bool = True
     budget: bool = True
     off: str | None = "disabled"
@@ -54,7 +57,7 @@ def traits_of(model: str) -> ModelTraits:
         return replace(_traits("mythos", (4, 7)), budget=True)
     found = _NAME.search(name)
     if found is None:
-        return ModelTraits()
+        return ModelTraits(known="claude" in name)
     family = found[1] or found[4] or ""
     return _traits(family, (int(found[2]), int(found[3] or 0)))
 
@@ -66,6 +69,7 @@ def _traits(family: str, version: tuple[int, int]) -> ModelTraits:
     elif family == "sonnet" and version >= (5, 5):
         off = "between_tools"
     return ModelTraits(
+        known=True,
         adaptive=version >= (4, 6),
         budget=(3, 7) <= version < (4, 7),
         off=off,
@@ -100,6 +104,7 @@ def traits_from_list(entry: Mapping[str, Any]) -> ModelTraits:
             value = value.get(key) if isinstance(value, dict) else None
         return value if isinstance(value, bool) else otherwise
 
+    adaptive = says("thinking", "types", "adaptive", otherwise=False)
     off = traits.off
     if not says("thinking", "types", "disabled", otherwise=off == "disabled"):
         off = "between_tools" if says("thinking", "types", "between_tools", otherwise=off == "between_tools") else None
@@ -107,6 +112,7 @@ def traits_from_list(entry: Mapping[str, Any]) -> ModelTraits:
         off = "disabled"
     return replace(
         traits,
+        known=traits.known or adaptive,
         adaptive=says("thinking", "types", "adaptive", otherwise=traits.adaptive),
         budget=says("thinking", "types", "enabled", otherwise=traits.budget),
         off=off,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from openheim import ConfigError, InvalidRequestError, ModelInfo, ProviderError, classify_error, read_reply
+from openheim import ConfigError, InvalidRequestError, ModelInfo, ProviderError, ServerError, classify_error, read_reply
 from openheim.headers import credential_headers
 from openheim.jsontext import wire_bytes
 from openheim_provider_anthropic.assemble import MessagesAssembler
@@ -143,6 +143,12 @@ class AnthropicProvider:
             body = await response.read(_DOCUMENT_BYTES)
         if response.status != 200:
             raise self._classified(response, body)
+        if response.truncated:
+            raise ServerError(
+                f"the service answered with more than {_DOCUMENT_BYTES // 2**20} MiB",
+                hint=f"check api_base in [providers.{self._settings.name}]",
+                retryable=False,
+            )
         try:
             page = json.loads(body)
         except (ValueError, RecursionError):

@@ -25,7 +25,7 @@ _BUDGET_OF_EFFORT = {"low": 4096, "medium": 8192, "high": 16_384, "xhigh": 24_57
 
 
 class Thinking(NamedTuple):
-    """What a user asked for. At most one is set; none means as the model does by itself, or adaptive where it can."""
+    """What a user asked for. At most one is set; none means adaptive where that is known to be taken, else as it is."""
 
     off: bool = False
     adaptive: bool = False
@@ -78,13 +78,14 @@ def thinking_fields(
         # A model that always thinks can at least be told to do it shortly.
         return {"max_tokens": cap} | ({"output_config": {"effort": "low"}} if traits.effort else {})
     budget = thinking.budget
-    if traits.adaptive and not (budget and traits.budget):
+    unasked = thinking == Thinking()
+    if traits.adaptive and not (budget and traits.budget) and (traits.known or not unasked):
         if budget and traits.effort:
             effort = "low" if budget <= 4096 else "medium" if budget <= 16_384 else "high"
         fields: dict[str, Any] = {"max_tokens": cap, "thinking": {"type": "adaptive"}}
         if traits.hides_thinking:
             fields["thinking"]["display"] = "summarized"
-    elif not traits.budget or thinking == Thinking():
+    elif not traits.budget or unasked:
         fields = {"max_tokens": cap}
     else:
         fields = _within(budget or _BUDGET_OF_EFFORT[effort or "medium"], traits, max_tokens, firm=budget > 0)

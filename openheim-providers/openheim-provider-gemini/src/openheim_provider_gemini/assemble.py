@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from openheim import (
+    AuthError,
     BlockedError,
     CallPart,
     EventAssembler,
@@ -17,14 +18,15 @@ from openheim import (
     Usage,
     token_count,
 )
+from openheim.jsontext import is_deep
 from openheim.provider_errors import mask_key
-from openheim_provider_gemini.contents import PART
+from openheim_provider_gemini.contents import PART, is_writable
 from openheim_provider_gemini.signatures import SignedSpan, opaque_from
 
 if TYPE_CHECKING:
     from openheim import Block, EmitDelta, Finish, ModelReply, ProviderSettings, ToolNames
 
-__all__ = ("GeminiAssembler",)
+__all__ = ("KNOWN_REASONS", "GeminiAssembler")
 
 _FINISHES: dict[str, Finish] = {
     "STOP": "end_turn",
@@ -38,6 +40,13 @@ _FINISHES: dict[str, Finish] = {
     "IMAGE_SAFETY": "refusal",
     "IMAGE_PROHIBITED_CONTENT": "refusal",
     "IMAGE_RECITATION": "refusal",
+    "ESCALATION": "refusal",
+    "CONTINUATION": "max_tokens",
+    "LANGUAGE": "other",
+    "NO_IMAGE": "other",
+    "IMAGE_OTHER": "other",
+    "OTHER": "other",
+    "FINISH_REASON_UNSPECIFIED": "other",
 }
 
 #: Ends at which a call went wrong on the model's side; the same request may well go right.
@@ -46,6 +55,13 @@ _BAD_CALLS = {
     "UNEXPECTED_TOOL_CALL": "the model called a tool that it was not offered",
     "TOO_MANY_TOOL_CALLS": "the model made too many tool calls one after the other",
 }
+
+_MISSING_SIGNATURE = "MISSING_THOUGHT_SIGNATURE"
+_MALFORMED = "MALFORMED_RESPONSE"
+_NO_ACCOUNT = "PUP_LIMITED_DISABLED"
+
+#: The reasons for an end that are known here.
+KNOWN_REASONS = frozenset((*_FINISHES, *_BAD_CALLS, _MISSING_SIGNATURE, _MALFORMED, _NO_ACCOUNT))
 
 _COUNTERS = (
     "promptTokenCount",
@@ -123,17 +139,23 @@ class GeminiAssembler(EventAssembler):
         Raises:
             MalformedToolCallError: the service says that a call of the model went wrong.
             InvalidRequestError: it misses a signature in the request.
+            AuthError: it serves this account no more.
             ServerError: it says that its own answer went wrong.
         """
         self._count()
         if self._reason in _BAD_CALLS:
             raise MalformedToolCallError(f"{_BAD_CALLS[self._reason]} ({self._reason}){self._message}")
-        if self._reason == "MISSING_THOUGHT_SIGNATURE":
+        if self._reason == _MISSING_SIGNATURE:
             raise InvalidRequestError(
                 f"the service misses a signature in the history ({self._reason}){self._message}",
                 hint="start a new session",
             )
-        if self._reason == "MALFORMED_RESPONSE":
+        if self._reason == _NO_ACCOUNT:
+            raise AuthError(
+                f"the service has limited or disabled the account ({self._reason}){self._message}",
+                hint="use another key, or ask Google about the account",
+            )
+        if self._reason == _MALFORMED:
             raise ServerError(f"the service broke off a malformed answer ({self._reason}){self._message}")
         self.opaque = opaque_from(self._spans)
         return super().reply()
@@ -169,8 +191,12 @@ class GeminiAssembler(EventAssembler):
             self._blocks += 1
         elif part.keys() - {"thoughtSignature", "thought"}:
             # Of the service's own tools: shown by nobody, and wanted back.
+            raw = {"type": PART, "part": part}
+            if is_deep(raw) or not is_writable(part):
+                self.skip("cannot be kept, and so not be sent back")
+                return
             self._begin_block(None)
-            self.parts.put(UnknownBlock({"type": PART, "part": part}))
+            self.parts.put(UnknownBlock(raw))
             self._blocks += 1
         elif signature is not None:
             self._take_text("", signature)

@@ -8,20 +8,23 @@ from openheim import Fragments, InvalidRequestError, ToolNames, wire_tool_name
 from openheim.jsontext import wire_bytes
 from openheim_provider_gemini.contents import FRAMES, WIRE, ContentEncoder
 from openheim_provider_gemini.schemas import reduced, reduced_parameters
-from openheim_provider_gemini.thinking import generation
+from openheim_provider_gemini.thinking import NEWEST, generation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from openheim import ModelRequest, ToolSpec
+    from openheim import Message, ModelRequest, ToolSpec
 
 __all__ = ("is_newest", "request_body", "response_format", "tool_names")
+
+#: The service asks for a message of the user at the end.
+_GO_ON = b',{"role":"user","parts":[{"text":"Go on."}]}'
 
 
 def is_newest(model: str) -> bool:
     """Whether a model is of generation 3 or later."""
     version = generation(model)
-    return version is not None and version >= (3, 0)
+    return version is not None and version >= NEWEST
 
 
 def request_body(request: ModelRequest, parameters: Mapping[str, Any], provider: str) -> bytes:
@@ -38,12 +41,13 @@ def request_body(request: ModelRequest, parameters: Mapping[str, Any], provider:
     kept = request.cache.get(WIRE)
     if not isinstance(kept, _Kept) or (kept.newest, kept.provider) != (newest, provider):
         kept = request.cache[WIRE] = _Kept(newest, provider)
-    kept.contents.update(request.messages)
+    contents = kept.contents_of(request.messages)
     rest = _dumped("a parameter of the request", parameters)[1:] if parameters else b"}"
     return b"".join(
         (
             b'{"contents":[',
-            kept.contents.buffer,
+            contents.buffer,
+            _GO_ON if contents.fragments and contents.fragments[-1].role == "model" else b"",
             b"]",
             kept.system_bytes(_system_text(request)),
             _offered(request.tools)[1],
@@ -68,7 +72,7 @@ def tool_names(tools: tuple[ToolSpec, ...]) -> ToolNames:
 def _says_schema(request: ModelRequest) -> bool:
     """Whether the form of the reply has to be asked for in words: older models take either tools or a form."""
     version = generation(request.model)
-    return bool(request.tools) and version is not None and version < (3, 0)
+    return bool(request.tools) and version is not None and version < NEWEST
 
 
 def _system_text(request: ModelRequest) -> str:
@@ -82,13 +86,26 @@ def _system_text(request: ModelRequest) -> str:
 class _Kept:
     """Bytes of one session's messages and system text."""
 
-    __slots__ = ("_system", "contents", "newest", "provider")
+    __slots__ = ("_contents", "_messages", "_system", "newest", "provider")
 
     def __init__(self, newest: bool, provider: str) -> None:
         self.newest = newest
         self.provider = provider
-        self.contents = Fragments(ContentEncoder(newest, provider), FRAMES)
+        self._contents = Fragments(ContentEncoder(newest, provider), FRAMES)
+        self._messages: list[Message] = []
         self._system: tuple[str, bytes] = ("", b"")
+
+    def contents_of(self, messages: Sequence[Message]) -> Fragments:
+        """The messages on the wire."""
+        known = len(self._messages)
+        if list(messages[:known]) != self._messages:
+            # Not those of before and more. Ids depend on what is before them, so all are made again.
+            self._contents = Fragments(ContentEncoder(self.newest, self.provider), FRAMES)
+            self._messages = []
+            known = 0
+        self._contents.update(messages)
+        self._messages += messages[known:]
+        return self._contents
 
     def system_bytes(self, system: str) -> bytes:
         if self._system[0] != system:

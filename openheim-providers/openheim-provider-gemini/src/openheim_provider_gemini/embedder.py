@@ -34,8 +34,9 @@ class GeminiEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector per text; see :class:`openheim.embeddings.Embedder`."""
-        if any(not text.strip() for text in texts):
-            raise InvalidRequestError("a text without a word has no embedding", hint="leave blank texts out")
+        for index, text in enumerate(texts):
+            if not text.strip():
+                raise InvalidRequestError(f"text {index} is blank, and has no embedding", hint="leave blank texts out")
         vectors: list[list[float]] = []
         for start in range(0, len(texts), _BATCH):
             vectors += await self._embed_batch(texts[start : start + _BATCH])
@@ -60,13 +61,14 @@ class GeminiEmbedder:
 
 def _vector(entry: Any) -> list[float]:
     values = entry.get("values") if isinstance(entry, dict) else None
-    if not isinstance(values, list) or not values or not all(_is_finite(value) for value in values):
-        raise ServerError("the service made an embedding that is no list of numbers", retryable=False)
-    return [float(value) for value in values]
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        if isinstance(values, list) and values and all(type(value) in (int, float) for value in values):
+            vector = [float(value) for value in values]
+            if all(map(math.isfinite, vector)):
+                return vector
+    except OverflowError:  # an integer that is larger than any float
+        pass
+    raise ServerError("the service made an embedding that is no list of numbers", retryable=False)
 
 
 if TYPE_CHECKING:

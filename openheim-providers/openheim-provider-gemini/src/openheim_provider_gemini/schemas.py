@@ -49,6 +49,8 @@ class _Reducer:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._nodes = 0
+        #: References and ``allOf`` that were followed.
+        self._steps = 0
 
     def reduce(self, node: Any, within: tuple[str, ...], depth: int) -> dict[str, Any]:
         """One node, without changing it. ``within`` are the references that it is a part of."""
@@ -116,23 +118,31 @@ class _Reducer:
         return result
 
     def _resolved(
-        self, node: Mapping[str, Any], within: tuple[str, ...]
+        self, node: Mapping[str, Any], within: tuple[str, ...], depth: int = 0
     ) -> tuple[Mapping[str, Any], tuple[str, ...], bool]:
-        """The node with what it refers to and all of its ``allOf`` in it, and whether it contains itself too often."""
+        """The node with what it refers to and all of its ``allOf`` in it, and whether it contains itself too often.
+
+        With it come the references that it is a part of, those in its ``allOf`` among them.
+        """
         again = False
-        for _ in range(_MAX_DEPTH):
+        while not again and self._steps < _MAX_NODES and depth < _MAX_DEPTH:
             reference = node.get("$ref")
             if isinstance(reference, str):
-                again = again or within.count(reference) >= _MAX_RECURRENCE
+                again = within.count(reference) >= _MAX_RECURRENCE
                 within = (*within, reference)
                 target = _target(self._root, reference)
                 node = _merged([{key: value for key, value in node.items() if key != "$ref"}, target])
             elif parts := [part for part in _list_of(node, "allOf") if isinstance(part, Mapping)]:
-                node = _merged([{key: value for key, value in node.items() if key != "allOf"}, *parts])
+                # Each is resolved by itself: merged as they are, all but the first of their references would be lost.
+                resolved = [self._resolved(part, within, depth + 1) for part in parts]
+                node = _merged(
+                    [{key: value for key, value in node.items() if key != "allOf"}, *(one[0] for one in resolved)]
+                )
+                within += tuple(dict.fromkeys(name for one in resolved for name in one[1][len(within) :]))
+                again = any(one[2] for one in resolved)
             else:
                 break
-            if again:
-                break
+            self._steps += 1
         return node, within, again
 
 

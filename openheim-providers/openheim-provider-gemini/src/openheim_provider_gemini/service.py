@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from openheim import ConfigError, classify_error
+from openheim import ConfigError, ServerError, classify_error
 from openheim.headers import credential_headers
 
 if TYPE_CHECKING:
@@ -82,6 +82,12 @@ class Service:
             body = await response.read(_DOCUMENT_BYTES)
         if response.status != 200:
             raise self.classified(response, body)
+        if response.truncated:
+            raise ServerError(
+                f"the service answered with more than {_DOCUMENT_BYTES // 2**20} MiB",
+                hint=f"check api_base in [providers.{self.settings.name}]",
+                retryable=False,
+            )
         try:
             payload = json.loads(body)
         except (ValueError, RecursionError):

@@ -12,10 +12,11 @@ front of a block that is no text, or behind the last one. A signed image has no 
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
-__all__ = ("SignedSpan", "opaque_from", "signed_spans")
+__all__ = ("SignedSpan", "is_base64", "opaque_from", "signed_spans")
 
 _KEY = "signatures"
 
@@ -51,8 +52,16 @@ def signed_spans(opaque: Mapping[str, Any] | None) -> dict[int, list[SignedSpan]
             continue
         block, signature = entry.get("block"), entry.get("signature")
         start, end = entry.get("start", 0), entry.get("end")
-        if type(block) is not int or not isinstance(signature, str) or type(start) is not int:
+        if type(block) is not int or type(start) is not int or not is_base64(signature):
             continue
         if end is None or type(end) is int:
             found.setdefault(block, []).append(SignedSpan(block, start, end, signature))
     return found
+
+
+def is_base64(value: Any) -> TypeGuard[str]:
+    """Whether the value is bytes in base64 of either alphabet, and not empty: the service refuses anything else."""
+    try:
+        return isinstance(value, str) and bool(base64.b64decode(value, altchars=b"-_", validate=True))
+    except ValueError:
+        return False

@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ("generation", "thinking_config")
+__all__ = ("NEWEST", "generation", "thinking_config")
 
 _VERSION = re.compile(r"gemini-(\d{1,3})(?:\.(\d{1,3}))?(?![\d.])")
 
-#: What has no number in its name and always is one of the newest, such as ``gemini-3.8-flash``.
+#: What has no number in its name and always is one of the newest, such as ``gemini-flash-latest``.
 _LATEST = re.compile(r"gemini-[a-z-]+-latest")
-_NEWEST = (3, 0)
+
+#: The generation from which on models are all alike in what they take.
+NEWEST = (3, 0)
 
 #: Models of generation 2.5 that do not think.
 _THOUGHTLESS = re.compile(r"-(?:image|tts|audio)\b")
@@ -33,7 +35,7 @@ def generation(model: str) -> tuple[int, int] | None:
     found = _VERSION.search(model)
     if found:
         return int(found[1]), int(found[2] or 0)
-    return _NEWEST if _LATEST.search(model) else None
+    return NEWEST if _LATEST.search(model) else None
 
 
 def thinking_config(model: str, thinking: str | int | None) -> dict[str, Any] | None:
@@ -50,7 +52,7 @@ def thinking_config(model: str, thinking: str | int | None) -> dict[str, Any] | 
     version = generation(model)
     if version is None:
         return _by_budget(thinking, 1, _MOST, may_be_off=True) if thinking is not None else None
-    if version >= _NEWEST:
+    if version >= NEWEST:
         return _by_level(thinking, is_pro="pro" in model)
     if version < (2, 5) or _THOUGHTLESS.search(model):
         return None

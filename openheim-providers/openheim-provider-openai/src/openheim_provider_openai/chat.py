@@ -86,6 +86,7 @@ class _Kept:
 
     def update(self, messages: Sequence[Message]) -> None:
         """Brings the buffer to these messages, encoding only what follows the first difference."""
+        self._encode.ids.update(messages)
         known = len(self._messages)
         # Messages are compared by identity (they define no other equality), which lists do at the speed of C.
         if list(messages[:known]) != self._messages:
@@ -95,11 +96,16 @@ class _Kept:
             self._take(message)
 
     def trailing(self) -> bytes:
-        """What follows results at the very end: their images, which must stand behind all results of a reply, and
-        whether another result follows is not known yet. Results themselves hold text only."""
+        """What belongs at the very end only, since whether more follows is not known yet.
+
+        Behind results these are their images, which must stand behind all results of a reply, while results themselves
+        hold text only; and behind the assistant's message, the word of the user that has it go on.
+        """
         last = self._runs[-1] if self._runs else None
-        if last is None or last.role != "tool":
+        if last is None or last.role not in ("assistant", "tool"):
             return b""
+        if last.role == "assistant":
+            return self._encode.go_on()
         return self._encode.result_images(self._messages[last.first :])
 
     def system_bytes(self, system: str) -> bytes:
@@ -109,25 +115,28 @@ class _Kept:
 
     def _take(self, message: Message) -> None:
         role = self._encode.role_of(message)
-        run = self._runs[-1] if self._runs else None
-        if role and (run is None or run.role != role or not (role == "tool" or self._strict)):
-            run = _Run(role, len(self._messages), len(self.buffer))
-            self._runs.append(run)
+        last = self._runs[-1] if self._runs else None
+        joined = last if last is not None and last.role == role and (role == "tool" or self._strict) else None
+        if role:
+            run = joined or _Run(role, len(self._messages), len(self.buffer))
+            # Encoding comes first: a message that fails must not be taken for one that is in the buffer.
+            if role == "tool":
+                start = len(self.buffer)
+                opening = b"" if start else self._encode.opening(role)
+                encoded = opening + self._encode.results(message)
+            else:
+                start = run.start
+                results = self._results_before(run, -1 if joined is None else -2)
+                messages = [*self._messages[run.first :], message]
+                encoded = self._encode.run(role, messages, results, is_first=not start)
+            self.buffer[start:] = encoded
+            if joined is None:
+                self._runs.append(run)
         self._messages.append(message)
-        if not role or run is None:
-            return
-        if role == "tool":
-            if not self.buffer:
-                self.buffer += self._encode.opening(role)
-            self.buffer += self._encode.results(message)
-            return
-        del self.buffer[run.start :]
-        results = self._results_before(run)
-        self.buffer += self._encode.run(role, self._messages[run.first :], results, is_first=not run.start)
 
-    def _results_before(self, run: _Run) -> Sequence[Message]:
-        """The results right before a run."""
-        before = self._runs[-2] if len(self._runs) > 1 else None
+    def _results_before(self, run: _Run, place: int) -> Sequence[Message]:
+        """The results right before a run, the one before it being at this place."""
+        before = self._runs[place] if len(self._runs) >= -place else None
         return self._messages[before.first : run.first] if before is not None and before.role == "tool" else ()
 
     def _forget_from(self, position: int) -> int:

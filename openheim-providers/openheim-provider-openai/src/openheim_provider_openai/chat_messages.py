@@ -10,11 +10,12 @@ from openheim import (
     ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
-    wire_call_id,
     wire_tool_name,
 )
 from openheim.jsontext import is_object, wire_bytes
+from openheim_provider_openai.call_ids import CallIds
 from openheim_provider_openai.dialect import CHAT
+from openheim_provider_openai.images import SHOWN_BEFORE, data_url, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from openheim import Block, Message
     from openheim_provider_openai.dialect import Dialect
 
-__all__ = ("NOTHING_SAID", "NO_OUTPUT", "ChatMessages")
+__all__ = ("GO_ON", "NOTHING_SAID", "NO_OUTPUT", "ChatMessages", "calls_of", "result_text")
 
 #: Stand for text that is missing, since blank text is refused.
 NOTHING_SAID = "(no text)"
@@ -35,17 +36,24 @@ _IMAGES_FOLLOW = "Images of the tool results above:"
 _ACKNOWLEDGED = "I have the results."
 _CONTINUED = "(The beginning of this conversation is missing.)"
 
+#: What the user says where the assistant had the last word, so that it goes on.
+GO_ON = "Go on."
+
 #: OpenAI takes no longer ids.
 _CALL_ID = r"[!-~]{1,40}"
 
 
 class ChatMessages:
-    """Encodes messages as a dialect wants them. Each message of the wire comes with a comma before it."""
+    """Encodes messages as a dialect wants them. Each message of the wire comes with a comma before it.
+
+    Attributes:
+        ids: the ids of calls; to be brought to the messages of a request before these are encoded.
+    """
 
     def __init__(self, dialect: Dialect) -> None:
         self._strict = dialect.strict_roles
         self._echo = dialect.echo_reasoning
-        self._id_pattern = dialect.tool_id_pattern or _CALL_ID
+        self.ids = CallIds(dialect.tool_id_pattern or _CALL_ID)
 
     def role_of(self, message: Message) -> str:
         """The role on the wire; ``""`` for a message that has nothing to say on it."""
@@ -58,8 +66,8 @@ class ChatMessages:
         return _joined(
             {
                 "role": "tool",
-                "tool_call_id": wire_call_id(block.tool_call_id, self._id_pattern),
-                "content": block.content if block.content.strip() else NO_OUTPUT,
+                "tool_call_id": self.ids.of(message, block.tool_call_id),
+                "content": result_text(block) or NO_OUTPUT,
             }
             for block in message.content
             if isinstance(block, ToolResultBlock)
@@ -69,6 +77,10 @@ class ChatMessages:
         """The message that carries images of results, or nothing."""
         images = _images_of(results)
         return self._bridge(_user(images)) if images else b""
+
+    def go_on(self) -> bytes:
+        """What comes last if the conversation ends with the assistant's message, which services refuse or repeat."""
+        return _joined([{"role": "user", "content": GO_ON}])
 
     def opening(self, role: str) -> bytes:
         """What comes first if the conversation begins with this role."""
@@ -98,8 +110,8 @@ class ChatMessages:
         return _joined([{"role": "assistant", "content": _ACKNOWLEDGED}, message] if self._strict else [message])
 
     def _assistant(self, messages: Sequence[Message]) -> dict[str, Any]:
-        text = "\n\n".join(text for message in messages if (text := message.text).strip())
-        calls = [self._call(block) for message in messages for block in message.tool_uses]
+        text = "\n\n".join(text for message in messages if (text := _said(message)).strip())
+        calls = [self._call(message, block) for message in messages for block in calls_of(message)]
         encoded: dict[str, Any] = {"role": "assistant", "content": text or None}
         if self._echo:
             reasoning = _reasoning(messages)
@@ -108,15 +120,41 @@ class ChatMessages:
                 encoded[self._echo] = reasoning
         return encoded | ({"tool_calls": calls} if calls else {})
 
-    def _call(self, block: ToolUseBlock) -> dict[str, Any]:
+    def _call(self, message: Message, block: ToolUseBlock) -> dict[str, Any]:
         # A call that was cut or badly written would be refused for the rest of the session.
         arguments = block.arguments if is_object(block.arguments) else "{}"
         function = {"name": wire_tool_name(block.name), "arguments": arguments}
-        return {"id": wire_call_id(block.id, self._id_pattern), "type": "function", "function": function}
+        return {"id": self.ids.of(message, block.id), "type": "function", "function": function}
+
+
+def calls_of(message: Message) -> Iterable[ToolUseBlock]:
+    """The calls of a message. A second one of the same id could not be answered, and is left out."""
+    calls: dict[str, ToolUseBlock] = {}
+    for block in message.tool_uses:
+        calls.setdefault(block.id, block)
+    return calls.values()
+
+
+def result_text(result: ToolResultBlock) -> str:
+    """The text of a result, with words for those of its images that are refused; ``""`` if there is none."""
+    refused = [in_words(image) for image in result.images if data_url(image) is None]
+    return "\n\n".join([*([result.content] if result.content.strip() else []), *refused])
 
 
 def _is_said(block: Block) -> bool:
-    return isinstance(block, ToolUseBlock) or (isinstance(block, TextBlock) and bool(block.text.strip()))
+    return isinstance(block, ToolUseBlock | ImageBlock) or (isinstance(block, TextBlock) and bool(block.text.strip()))
+
+
+def _said(message: Message) -> str:
+    """What the assistant said, with words for images."""
+    if not any(isinstance(block, ImageBlock) for block in message.content):
+        return message.text
+    said = (
+        SHOWN_BEFORE if isinstance(block, ImageBlock) else block.text
+        for block in message.content
+        if isinstance(block, ImageBlock) or (isinstance(block, TextBlock) and block.text.strip())
+    )
+    return "\n\n".join(said)
 
 
 def _joined(messages: Iterable[dict[str, Any]]) -> bytes:
@@ -141,13 +179,14 @@ def _user(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _images_of(results: Sequence[Message]) -> list[dict[str, Any]]:
-    """Images of results as parts, with a note before them."""
+    """Images of results as parts, with a note before them. Those that are refused stand in the results, in words."""
     images = [
-        _image_part(image)
+        {"type": "image_url", "image_url": {"url": url}}
         for message in results
         for block in message.content
         if isinstance(block, ToolResultBlock)
         for image in block.images
+        if (url := data_url(image)) is not None
     ]
     return [{"type": "text", "text": _IMAGES_FOLLOW}, *images] if images else []
 
@@ -163,4 +202,7 @@ def _reasoning(messages: Sequence[Message]) -> str:
 
 
 def _image_part(image: ImageBlock) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": f"data:{image.mime_type};base64,{image.data}"}}
+    url = data_url(image)
+    if url is None:
+        return {"type": "text", "text": in_words(image)}
+    return {"type": "image_url", "image_url": {"url": url}}

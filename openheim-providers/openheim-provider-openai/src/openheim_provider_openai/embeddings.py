@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import sys
 from array import array
@@ -104,7 +103,7 @@ def _vectors(payload: Any) -> list[list[float]] | None:
         return None
     try:
         placed = {entry.get("index", place): _vector(entry["embedding"]) for place, entry in enumerate(entries)}
-    except (AttributeError, KeyError, TypeError, ValueError, binascii.Error):
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return None
     if placed.keys() != set(range(len(entries))):
         # Some servers call every one 0.
@@ -117,6 +116,7 @@ def _vector(embedding: Any) -> list[float]:
 
     Raises:
         ValueError: it holds no numbers, or one that is not finite.
+        OverflowError: it holds an integer that is too large.
         TypeError: it is something else.
     """
     if isinstance(embedding, str):

@@ -9,7 +9,7 @@ from openheim import ModelInfo, ToolCallDelta, ToolUseBlock, read_reply
 from openheim_provider_openai.chat import chat_body
 from openheim_provider_openai.chat_stream import ChatAssembler
 from openheim_provider_openai.dialect import RESPONSES
-from openheim_provider_openai.schemas import is_strict
+from openheim_provider_openai.schemas import is_strict, reply_schema
 from openheim_provider_openai.service import Service
 from openheim_provider_openai.tools import ToolEncoder, chat_tool, dumped, responses_tool
 
@@ -40,8 +40,6 @@ _ERROR_BYTES = 64 * 1024
 
 _RESPONSES_PATH = "/responses"
 
-_EFFORTS = frozenset(("none", "minimal", "low", "medium", "high", "xhigh", "max"))
-
 #: OpenAI takes no longer keys.
 _LONGEST_CACHE_KEY = 64
 
@@ -52,9 +50,11 @@ _LEAST_OUTPUT_TOKENS = 16
 _USAGE = "stream_options"
 _SUMMARY = "reasoning.summary"
 _REASONING = "reasoning.encrypted_content"
+_EFFORT = "reasoning.effort"
 _REFUSALS = {
     _USAGE: (b"stream_options",),
     _SUMMARY: (b"reasoning.summary", b"reasoning summaries"),
+    _EFFORT: (b"reasoning.effort", b"reasoning_effort"),
     _REASONING: (b"ncrypted content is not supported", b"reasoning.encrypted_content"),
 }
 
@@ -126,16 +126,21 @@ class OpenAIProvider:
         max_tokens = self._max_tokens(request)
         if max_tokens is not None:
             parameters[dialect.max_tokens_field] = max_tokens
-        if request.thinking in _EFFORTS:
-            parameters["reasoning_effort"] = request.thinking
+        effort, is_asked = self._effort(request)
+        if effort is not None:
+            parameters["reasoning_effort"] = effort
+            optional += [] if is_asked else [_EFFORT]
         system = None
         if request.response_schema is not None:
-            if dialect.response_format == "json_object":
-                parameters["response_format"] = {"type": "json_object"}
+            schema = reply_schema(request.response_schema)
+            if schema is None or dialect.response_format == "json_object":
                 system = _with_schema(request.system, request.response_schema)
-            else:
-                schema = _format(request.response_schema)
-                parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
+            if schema is not None:
+                parameters["response_format"] = (
+                    {"type": "json_object"}
+                    if dialect.response_format == "json_object"
+                    else {"type": "json_schema", "json_schema": _format(schema)}
+                )
         if dialect.prompt_cache_key and request.session_id:
             parameters["prompt_cache_key"] = _cache_key(request.session_id)
         tools = self._chat_tools.encode(request.tools)
@@ -149,12 +154,17 @@ class OpenAIProvider:
         parameters: dict[str, Any] = {"stream": True, "store": False}
         optional: list[str] = []
         reasons = dialect.reasons(request.model) and (_REASONING, request.model) not in self._refused
-        reasoning: dict[str, Any] = {"effort": request.thinking} if request.thinking in _EFFORTS else {}
+        effort, is_asked = self._effort(request)
+        reasoning: dict[str, Any] = {}
+        if effort is not None:
+            reasoning["effort"] = effort
+            optional += [] if is_asked else [_EFFORT]
         if reasons:
             parameters["include"] = ["reasoning.encrypted_content"]
-            optional = [_REASONING] if dialect.reasoning is None else []
+            optional += [_REASONING] if dialect.reasoning is None else []
             summary = dialect.reasoning_summary or "auto"
-            if summary != "none" and request.thinking not in ("off", "none") and (_SUMMARY, "") not in self._refused:
+            is_shown = summary != "none" and request.thinking not in ("off", "none", "0", 0)
+            if is_shown and (_SUMMARY, "") not in self._refused:
                 reasoning["summary"] = summary
                 optional += [_SUMMARY] if dialect.reasoning_summary is None else []
         if reasoning:
@@ -162,15 +172,29 @@ class OpenAIProvider:
         max_tokens = self._max_tokens(request)
         if max_tokens is not None:
             parameters["max_output_tokens"] = max(max_tokens, _LEAST_OUTPUT_TOKENS)
+        system = request.system
         if request.response_schema is not None:
-            parameters["text"] = {"format": {"type": "json_schema"} | _format(request.response_schema)}
+            schema = reply_schema(request.response_schema)
+            if schema is None:
+                system = _with_schema(system, request.response_schema)
+            else:
+                parameters["text"] = {"format": {"type": "json_schema"} | _format(schema)}
         if request.session_id:
             parameters["prompt_cache_key"] = _cache_key(request.session_id)
         tools = self._responses_tools.encode(request.tools)
-        content = responses_body(
-            request, self._item_encoder(replays=reasons), tools.field, _merged(parameters, self._extra_body)
-        )
+        items = self._item_encoder(replays=reasons)
+        content = responses_body(request, items, tools.field, _merged(parameters, self._extra_body), system=system)
         return _RESPONSES_PATH, content, optional, tools.names
+
+    def _effort(self, request: ModelRequest) -> tuple[str | None, bool]:
+        """The effort to ask for, and whether it is the user's own word, which is not dropped."""
+        if request.thinking is None:
+            return None, False
+        from openheim_provider_openai.thinking import reasoning_effort
+
+        effort = reasoning_effort(request.model, request.thinking, reasons=self._dialect.reasons(request.model))
+        is_asked = effort == request.thinking
+        return (None if not is_asked and (_EFFORT, request.model) in self._refused else effort), is_asked
 
     def _item_encoder(self, *, replays: bool) -> ItemEncoder:
         encoder = self._items.get(replays)
@@ -203,7 +227,7 @@ class OpenAIProvider:
         for field in optional:
             if any(word in body for word in _REFUSALS[field]):
                 _log.debug("the service takes no %s; it is asked without from now on", field)
-                self._refused.add((field, model if field == _REASONING else ""))
+                self._refused.add((field, model if field in (_EFFORT, _REASONING) else ""))
                 return True
         return False
 
@@ -217,12 +241,13 @@ def _merged(parameters: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": "reply", "schema": dict(schema), "strict": is_strict(schema)}
+def _format(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "reply", "schema": schema, "strict": is_strict(schema)}
 
 
 def _with_schema(system: str, schema: Mapping[str, Any]) -> str:
-    told = f"Reply with one JSON object that matches this JSON Schema: {dumped('the schema', schema).decode()}"
+    what = "one JSON object" if schema.get("type") == "object" else "one JSON value, and nothing around it,"
+    told = f"Reply with {what} that matches this JSON Schema: {dumped('the schema', schema).decode()}"
     return f"{system}\n\n{told}" if system.strip() else told
 
 

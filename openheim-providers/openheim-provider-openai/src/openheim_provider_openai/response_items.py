@@ -14,12 +14,13 @@ from openheim import (
     TextBlock,
     ToolResultBlock,
     ToolUseBlock,
-    wire_call_id,
     wire_tool_name,
 )
-from openheim.jsontext import is_object
-from openheim_provider_openai.chat_messages import NO_OUTPUT, NOTHING_SAID
+from openheim.jsontext import is_object, wire_bytes
+from openheim_provider_openai.call_ids import CallIds
+from openheim_provider_openai.chat_messages import NO_OUTPUT, NOTHING_SAID, calls_of, result_text
 from openheim_provider_openai.dialect import RESPONSES
+from openheim_provider_openai.images import SHOWN_BEFORE, data_url, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,42 +47,45 @@ class ItemEncoder:
         self._provider = provider
         self._id_pattern = dialect.tool_id_pattern or _CALL_ID
 
-    def encode(self, message: Message) -> list[dict[str, Any]]:
-        """The items of a message; none if it has nothing to say on this wire."""
+    def call_ids(self) -> CallIds:
+        """Those of one conversation, in the form that the service takes."""
+        return CallIds(self._id_pattern)
+
+    def encode(self, message: Message, ids: CallIds) -> list[bytes]:
+        """The items of a message; none if it has nothing to say on this wire.
+
+        Args:
+            ids: of the conversation up to this message at least.
+        """
         match message.role:
             case "assistant":
-                return self._replayed(message) or list(self._plain(message))
+                return self._replayed(message, ids) or list(map(wire_bytes, _plain(message, ids)))
             case "tool":
-                return [self._output(block) for block in message.content if isinstance(block, ToolResultBlock)]
-        return [{"role": message.role, "content": _input_content(message)}]
+                results = [block for block in message.content if isinstance(block, ToolResultBlock)]
+                return [wire_bytes(_output(block, ids.of(message, block.tool_call_id))) for block in results]
+        return [wire_bytes({"role": message.role, "content": _input_content(message)})]
 
     # --- replies ---
 
-    def _plain(self, message: Message) -> Iterator[dict[str, Any]]:
-        for block in message.content:
-            if isinstance(block, TextBlock) and block.text.strip():
-                yield _said([_output_text(block.text)])
-            elif isinstance(block, ToolUseBlock):
-                yield self._call(block)
-
-    def _replayed(self, message: Message) -> list[dict[str, Any]]:
-        """The items of a reply of this wire as they came; none if it is not, or if its blocks have been changed."""
+    def _replayed(self, message: Message, ids: CallIds) -> list[bytes]:
+        """The items of a reply of this wire as they came; none if it is not, if its blocks have been changed, or if
+        JSON cannot say them again."""
         opaque = message.opaque or {}
         items = opaque.get("items")
-        if not isinstance(items, list) or message.wire not in (None, RESPONSES):
-            return []
-        if message.provider not in (None, self._provider):
+        if not isinstance(items, list) or not message.is_from(RESPONSES, self._provider):
             return []
         texts = [block.text for block in message.content if isinstance(block, TextBlock)]
-        calls = list(message.tool_uses)
+        calls = [_call(block, ids.of(message, block.id)) for block in message.tool_uses]
+        if len({call["call_id"] for call in calls}) < len(calls):
+            return []
         try:
-            encoded = list(self._in_order(items, texts, calls))
-        except (AttributeError, IndexError, KeyError, TypeError):
+            encoded = [wire_bytes(item) for item in self._in_order(items, texts, calls)]
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError):
             return []
         return [] if texts or calls else encoded
 
     def _in_order(
-        self, items: Sequence[Mapping[str, Any]], texts: list[str], calls: list[ToolUseBlock]
+        self, items: Sequence[Mapping[str, Any]], texts: list[str], calls: list[dict[str, Any]]
     ) -> Iterator[dict[str, Any]]:
         """Takes texts and calls out of the lists as their items come."""
         # Reasoning is refused without the item that it led to, which is not there if the reply was cut or is blank.
@@ -98,7 +102,7 @@ class ItemEncoder:
                         continue
                 case "function_call":
                     # Without its reasoning, an item's id would make the service ask for it.
-                    encoded = self._call(calls.pop(0)) | ({"id": item["id"]} if self.replays and "id" in item else {})
+                    encoded = calls.pop(0) | ({"id": item["id"]} if self.replays and "id" in item else {})
                 case _:
                     if not self.replays:
                         continue
@@ -116,26 +120,6 @@ class ItemEncoder:
         if self.replays and "id" in item:
             encoded |= {"id": item["id"], "status": item.get("status") or "completed"}
         return encoded
-
-    def _call(self, block: ToolUseBlock) -> dict[str, Any]:
-        return {
-            "type": "function_call",
-            "call_id": wire_call_id(block.id, self._id_pattern),
-            "name": wire_tool_name(block.name),
-            # A call that was cut or badly written would be refused for the rest of the session.
-            "arguments": block.arguments if is_object(block.arguments) else "{}",
-        }
-
-    # --- what is put in ---
-
-    def _output(self, block: ToolResultBlock) -> dict[str, Any]:
-        text = block.content if block.content.strip() else ("" if block.images else NO_OUTPUT)
-        output: str | list[dict[str, Any]] = text
-        if block.images:
-            texts = [{"type": "input_text", "text": text}] if text else []
-            output = texts + [_input_image(image) for image in block.images]
-        call_id = wire_call_id(block.tool_call_id, self._id_pattern)
-        return {"type": "function_call_output", "call_id": call_id, "output": output}
 
 
 def stored_items(items: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -168,6 +152,37 @@ def stored_items(items: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     return None if plain else {"items": stored}
 
 
+def _plain(message: Message, ids: CallIds) -> Iterator[dict[str, Any]]:
+    """A reply as its blocks hold it."""
+    calls = calls_of(message)
+    for block in message.content:
+        if isinstance(block, TextBlock) and block.text.strip():
+            yield _said([_output_text(block.text)])
+        elif isinstance(block, ImageBlock):
+            yield _said([_output_text(SHOWN_BEFORE)])
+        elif isinstance(block, ToolUseBlock) and any(block is call for call in calls):
+            yield _call(block, ids.of(message, block.id))
+
+
+def _call(block: ToolUseBlock, call_id: str) -> dict[str, Any]:
+    return {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": wire_tool_name(block.name),
+        # A call that was cut or badly written would be refused for the rest of the session.
+        "arguments": block.arguments if is_object(block.arguments) else "{}",
+    }
+
+
+def _output(block: ToolResultBlock, call_id: str) -> dict[str, Any]:
+    text = result_text(block)
+    images = [part for image in block.images if (part := _input_image(image))["type"] == "input_image"]
+    output: str | list[dict[str, Any]] = text or NO_OUTPUT
+    if images:
+        output = [*([{"type": "input_text", "text": text}] if text else []), *images]
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
 def _said(content: list[dict[str, Any]]) -> dict[str, Any]:
     """What the assistant said. The type is left out by nobody: some servers go by it."""
     return {"type": "message", "role": "assistant", "content": content}
@@ -189,4 +204,7 @@ def _input_content(message: Message) -> str | list[dict[str, Any]]:
 
 
 def _input_image(image: ImageBlock) -> dict[str, Any]:
-    return {"type": "input_image", "image_url": f"data:{image.mime_type};base64,{image.data}", "detail": "auto"}
+    url = data_url(image)
+    if url is None:
+        return {"type": "input_text", "text": in_words(image)}
+    return {"type": "input_image", "image_url": url, "detail": "auto"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from openheim import CallPart, EventAssembler, ServerError, Usage, token_count
 from openheim.jsontext import wire_bytes
 from openheim_provider_openai.response_items import stored_items
+from openheim_provider_openai.tool_calls import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,12 +98,17 @@ class ResponsesAssembler(EventAssembler):
     # --- items ---
 
     def _index(self, payload: dict[str, Any]) -> int:
-        """The place of the item that an event is about. Some servers tell its id only."""
+        """The place of the item that an event is about. Some servers tell its id only, some of them now and then."""
         index = payload.get("output_index")
+        known = text_of(payload.get("item_id")) or text_of(payload.get("item", {}).get("id"))
         if isinstance(index, int):
+            if known and len(self._places) < _MAX_ITEMS:
+                self._places.setdefault(known, index)
             return index
-        known = payload.get("item_id") or payload.get("item", {}).get("id")
-        return self._places.setdefault(_text(known), len(self._places))
+        place = self._places.get(known)
+        if place is None:
+            place = self._places[known] = 1 + max((*self._items, *self._places.values()), default=-1)
+        return place
 
     def _item_added(self, payload: dict[str, Any]) -> None:
         self._begin(self._index(payload), payload["item"])
@@ -123,7 +129,7 @@ class ResponsesAssembler(EventAssembler):
             item.whole = {key: whole[key] for key in _KEPT_FIELDS if isinstance(whole.get(key), str)}
         if kind == "function_call" and item.call is None:
             call = item.call = CallPart()
-            call.id, call.name = _text(whole.get("call_id")) or _text(whole.get("id")), _text(whole.get("name"))
+            call.id, call.name = text_of(whole.get("call_id")) or text_of(whole.get("id")), text_of(whole.get("name"))
             self.parts.begin_call(call)
             self.parts.call_piece(call, "")
         return item
@@ -157,7 +163,7 @@ class ResponsesAssembler(EventAssembler):
                         self._make_up(item, "reasoning", index, place, part["text"])
             case "function_call" if item.call is not None:
                 if not item.call.size:
-                    self._call_piece(item.call, _text(whole.get("arguments")))
+                    self._call_piece(item.call, text_of(whole.get("arguments")))
 
     def _make_up(self, item: _Item, kind: str, index: int, place: int, text: str) -> None:
         if text and not any(known.place == (index, kind, place) and known.size for known in item.texts):
@@ -207,7 +213,7 @@ class ResponsesAssembler(EventAssembler):
     def _arguments_delta(self, payload: dict[str, Any]) -> None:
         item = self._items[self._index(payload)]
         if item.call is not None:
-            self._call_piece(item.call, _text(payload["delta"]))
+            self._call_piece(item.call, text_of(payload["delta"]))
 
     def _call_piece(self, call: CallPart, piece: str) -> None:
         added = call.add_arguments(piece)
@@ -233,7 +239,8 @@ class ResponsesAssembler(EventAssembler):
         reason = (response.get("incomplete_details") or {}).get("reason")
         self.finish = _INCOMPLETE.get(str(reason), "other") if status == "incomplete" else "end_turn"
         self.done = True
-        for index, whole in enumerate(response.get("output") or ()):
+        for position, whole in enumerate(response.get("output") or ()):
+            index = self._places.get(text_of(whole.get("id")), position)
             item = self._items.get(index)
             if item is None or not item.is_done:
                 self._finish_item(index, whole)
@@ -256,7 +263,3 @@ def _as_said(item: _Item) -> dict[str, Any]:
     if item.whole["type"] != "message":
         return item.whole
     return item.whole | {"content": [text.kind for text in item.texts if text.size]}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

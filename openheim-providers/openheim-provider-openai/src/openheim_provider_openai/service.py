@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from openheim import ConfigError, classify_error
+from openheim import ConfigError, ServerError, classify_error
 from openheim.headers import credential_headers
 from openheim_provider_openai.dialect import dialect_of
 
@@ -20,11 +20,11 @@ __all__ = ("Service",)
 
 T = TypeVar("T")
 
-OPENAI_BASE = "https://api.openai.com/v1"
-KEY_VARIABLE = "OPENAI_API_KEY"
+_OPENAI_BASE = "https://api.openai.com/v1"
+_KEY_VARIABLE = "OPENAI_API_KEY"
 
 #: Bytes read of an answer that is one document.
-DOCUMENT_BYTES = 16 * 1024 * 1024
+_DOCUMENT_BYTES = 16 * 1024 * 1024
 
 
 class Service:
@@ -37,15 +37,15 @@ class Service:
 
     def __init__(self, kind: str, settings: ProviderSettings, http: HttpClient) -> None:
         options: Settings | None = settings.options if settings.has_own_options else None
-        base = settings.api_base.rstrip("/") or (OPENAI_BASE if kind == "openai" else "")
+        base = settings.api_base.rstrip("/") or (_OPENAI_BASE if kind == "openai" else "")
         where = f"[providers.{settings.name}]"
         if not base:
             raise ConfigError(
                 f"provider {settings.name!r} has no api_base",
                 hint=f'set it in {where}, such as "http://localhost:8000/v1"',
             )
-        self.key_variable = settings.key_variable or (KEY_VARIABLE if base == OPENAI_BASE else "")
-        if base == OPENAI_BASE and not settings.api_key:
+        self.key_variable = settings.key_variable or (_KEY_VARIABLE if base == _OPENAI_BASE else "")
+        if base == _OPENAI_BASE and not settings.api_key:
             raise ConfigError(
                 f"provider {settings.name!r} has no key",
                 hint=f"set {self.key_variable}, or env_var or api_key in {where}",
@@ -99,9 +99,13 @@ class Service:
         Raises:
             ProviderError: the service refused, or answered with something else.
         """
-        body = await response.read(DOCUMENT_BYTES)
+        body = await response.read(_DOCUMENT_BYTES)
         if response.status != 200:
             raise self.classified(response, body)
+        if response.truncated:
+            raise ServerError(
+                f"{self.settings.name} answered with more than {_DOCUMENT_BYTES // 2**20} MiB", retryable=False
+            )
         try:
             found = read(json.loads(body))
         except (ValueError, RecursionError):

@@ -13,7 +13,7 @@ from typing import Any
 from openheim.jsontext import is_object
 from openheim.receiving import CallPart
 
-__all__ = ("ToolCall", "ToolCalls")
+__all__ = ("ToolCall", "ToolCalls", "text_of")
 
 #: Longer arguments are taken for unfinished when a piece repeats the name of its call: asking would cost too much.
 _CHECKED_CHARACTERS = 64 * 1024
@@ -70,11 +70,11 @@ class ToolCalls:
         function = function if isinstance(function, dict) else entry
         index = entry.get("index")
         index = index if isinstance(index, int) else None
-        call_id, name = _text(entry.get("id")), _text(function.get("name"))
+        call_id, name = text_of(entry.get("id")), text_of(function.get("name"))
         arguments = function.get("arguments")
         if isinstance(arguments, dict):
             arguments = json.dumps(arguments)
-        arguments = _text(arguments)
+        arguments = text_of(arguments)
 
         call = self._call_of(index, call_id, name, arguments, place)
         is_new = call is None
@@ -129,5 +129,6 @@ class ToolCalls:
                 self._latest_at[place] = call
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """The value if it is text, else ``""``."""
     return value if isinstance(value, str) else ""

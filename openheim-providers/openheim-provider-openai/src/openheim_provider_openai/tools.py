@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openheim import InvalidRequestError, ToolNames, wire_tool_name
 from openheim.jsontext import wire_bytes
-from openheim_provider_openai.schemas import object_schema
+from openheim_provider_openai.schemas import itemised, object_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,16 +65,18 @@ class ToolEncoder:
         return EncodedTools(b',"tools":[' + encoded + b"]", names)
 
     def _encode_tool(self, tool: ToolSpec) -> bytes:
-        parameters = object_schema(tool.parameters) if self._reduces else dict(tool.parameters)
+        parameters = object_schema(tool.parameters) if self._reduces else itemised(tool.parameters)
         return dumped(f"the schema of tool {tool.name!r}", self._describe(tool, parameters))
 
 
 def chat_tool(tool: ToolSpec, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool as the Chat Completions wire describes it, with its parameters in the form that the service takes."""
     function = {"name": wire_tool_name(tool.name), "description": tool.description, "parameters": parameters}
     return {"type": "function", "function": function}
 
 
 def responses_tool(tool: ToolSpec, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool as the Responses wire describes it; see :func:`chat_tool`."""
     return {
         "type": "function",
         "name": wire_tool_name(tool.name),
