@@ -24,6 +24,7 @@ BESIDE = {
     "openheim.files.Entry",
     "openheim.headers.credential_headers",
     "openheim.http.HttpExchange",
+    "openheim.jsontext.MAX_DEPTH",
     "openheim.jsontext.dump_text",
     "openheim.jsontext.is_deep",
     "openheim.jsontext.is_object",

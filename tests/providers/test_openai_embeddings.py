@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from openheim.errors import AuthError, ConfigError, ProviderConnectionError, ProviderError, ServerError
+from openheim.errors import (
+    AuthError,
+    ConfigError,
+    InvalidRequestError,
+    ProviderConnectionError,
+    ProviderError,
+    ServerError,
+)
 from openheim.http import HttpClient
 from openheim.plugins.host import PluginHost
 from openheim.plugins.policy import PluginPolicy
@@ -70,10 +77,12 @@ async def test_batches(make: Callable[..., Any]) -> None:
     assert sizes == [128, 128, 44, 1, 1, 1]
 
 
-async def test_blank_texts_are_not_sent_as_such(make: Callable[..., Any]) -> None:
+async def test_a_blank_text_is_refused_before_anything_is_sent(make: Callable[..., Any]) -> None:
     async with OpenAIServer(echo) as server:
-        assert len(await make(server.base_url).embed(["", " ", "\ud83d"])) == 3
-        assert all(text.strip() for text in server.requests[0].json["input"])
+        with pytest.raises(InvalidRequestError, match="text 1 is blank"):
+            await make(server.base_url).embed(["a", " "])
+        assert not server.requests
+        assert len(await make(server.base_url).embed(["\ud83d"])) == 1
 
 
 async def test_dimensions_can_be_asked_for(make: Callable[..., Any]) -> None:

@@ -8,7 +8,7 @@ import sys
 from array import array
 from typing import TYPE_CHECKING, Any
 
-from openheim import ServerError
+from openheim import InvalidRequestError, ServerError
 from openheim_provider_openai.service import Service
 from openheim_provider_openai.tools import dumped
 
@@ -22,9 +22,6 @@ __all__ = ("OpenAIEmbedder",)
 #: Most texts of one request, and most characters unless one text alone is longer: services limit both, in tokens.
 _BATCH_TEXTS = 128
 _BATCH_CHARACTERS = 200_000
-
-#: Stands for a blank text, which services refuse.
-_BLANK = "(blank)"
 
 
 class OpenAIEmbedder:
@@ -52,6 +49,9 @@ class OpenAIEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector per text, in order; see :class:`openheim.embeddings.Embedder`."""
+        for index, text in enumerate(texts):
+            if not text.strip():
+                raise InvalidRequestError(f"text {index} is blank, and has no embedding", hint="leave blank texts out")
         vectors: list[list[float]] = []
         for batch in _batches(texts):
             vectors += await self._embed_batch(batch)
@@ -90,7 +90,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
         if batch and (len(batch) >= _BATCH_TEXTS or size + len(text) > _BATCH_CHARACTERS):
             yield batch
             batch, size = [], 0
-        batch.append(text if text.strip() else _BLANK)
+        batch.append(text)
         size += len(text)
     if batch:
         yield batch
