@@ -25,8 +25,16 @@ from openheim.runtime.places import current_directory
 from openheim.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-    from concurrent.futures import Future
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from pathlib import Path
     from types import TracebackType
 
@@ -277,6 +285,12 @@ async def _leave(events: AsyncGenerator[Event, None], session: Session) -> None:
     await session.wait_until_idle()
 
 
+async def _cancel(session: Session) -> None:
+    """Cancels the turn of a session, and returns once it has settled."""
+    session.cancel()
+    await session.wait_until_idle()
+
+
 async def _next(events: AsyncIterator[Event]) -> Event | None:
     # StopAsyncIteration does not pass through a future.
     return await anext(events, None)
@@ -411,7 +425,7 @@ class SyncSession:
     def run(self, content: str | Sequence[Block], *, response_schema: Mapping[str, Any] | None = None) -> TurnOutcome:
         """Runs one turn; see :meth:`openheim.Session.run`. Ctrl+C cancels it."""
         turn = partial(self._session.run, content, response_schema=response_schema)
-        return self._result(self._client.portal.start_task_soon(turn))
+        return self._call(turn)
 
     def prompt(
         self, content: str | Sequence[Block], *, response_schema: Mapping[str, Any] | None = None
@@ -420,7 +434,7 @@ class SyncSession:
         portal = self._client.portal
         events = portal.call(lambda: self._session.prompt(content, response_schema=response_schema))
         try:
-            while (event := self._result(portal.start_task_soon(_next, events))) is not None:
+            while (event := self._call(_next, events)) is not None:
                 yield event
         except (GeneratorExit, KeyboardInterrupt):
             # After a client that was closed there is nothing left to cancel.
@@ -430,19 +444,17 @@ class SyncSession:
 
     def compact(self) -> bool:
         """See :meth:`openheim.Session.compact`."""
-        return self._result(self._client.portal.start_task_soon(self._session.compact))
+        return self._call(self._session.compact)
 
     def cancel(self) -> None:
         """Cancels the turn that is running; may be called from another thread."""
         self._client.portal.call(self._session.cancel)
 
-    def _result(self, turn: Future[T]) -> T:
-        """What comes of the turn, or of waiting for its next event; Ctrl+C meanwhile cancels the turn."""
+    def _call(self, call: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        """What comes of a turn, or of waiting for its next event; Ctrl+C meanwhile cancels the turn."""
         try:
-            return turn.result()
+            # Inside, since Ctrl+C may come as soon as the turn runs.
+            return self._client.portal.start_task_soon(call, *arguments).result()
         except KeyboardInterrupt:
-            from concurrent.futures import wait
-
-            self._client.portal.call(self._session.cancel)
-            wait([turn])
+            self._client.portal.call(_cancel, self._session)
             raise
