@@ -31,6 +31,7 @@ BESIDE = {
     "openheim.jsontext.parse",
     "openheim.jsontext.wire_bytes",
     "openheim.provider_errors.mask_key",
+    "openheim.service_settings.ServiceSettings",
 }
 
 

@@ -15,7 +15,8 @@ from openheim.events import TextDelta
 from openheim.http import HttpClient
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from openheim.providers import ModelReply
-from openheim.receiving import CallPart, EventAssembler, read_reply
+from openheim.receiving import EventAssembler, read_reply
+from openheim.reply_parts import CallPart
 from openheim.sse import SSEEvent
 from tests.support.replies import HOLD, Reply, raw
 from tests.support.server import ScriptedServer

@@ -133,7 +133,7 @@ _HOME = {
     "BillingError": "errors",
     "Block": "messages",
     "BlockedError": "errors",
-    "CallPart": "receiving",
+    "CallPart": "reply_parts",
     "Client": "client",
     "ConfigError": "errors",
     "ConflictError": "errors",
@@ -331,7 +331,8 @@ if TYPE_CHECKING:
     from openheim.provider_errors import classify as classify_error
     from openheim.provider_errors import classify_payload as classify_error_payload
     from openheim.providers import EmitDelta, ModelInfo, ModelReply, ModelRequest, Provider, ProviderSettings, ToolSpec
-    from openheim.receiving import CallPart, EventAssembler, read_reply, token_count
+    from openheim.receiving import EventAssembler, read_reply, token_count
+    from openheim.reply_parts import CallPart
     from openheim.runtime import Runtime, Session
     from openheim.sse import SSEDecoder, SSEEvent
     from openheim.tools import FunctionTool, Replay, Tool, ToolKind, ToolResult, ToolsContext, Turn, tool

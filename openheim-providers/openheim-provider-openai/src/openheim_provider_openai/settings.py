@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from openheim import wire_call_id
+from openheim.service_settings import ServiceSettings
 
 __all__ = ("Settings",)
 
-#: What openheim itself writes into every request.
-_RESERVED = frozenset(("input", "instructions", "messages", "model", "stream", "stream_options", "tools"))
 
-
-class Settings(BaseModel):
+class Settings(ServiceSettings):
     """Settings of kinds ``openai`` and ``openai_compatible``. What is left out follows from kind and address."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    #: What openheim itself writes into every request.
+    reserved = frozenset(("input", "instructions", "messages", "model", "stream", "stream_options", "tools"))
 
     wire: Literal["chat", "responses"] | None = Field(
         default=None, description="Chat Completions or Responses; left out, kind openai decides by the model."
@@ -42,9 +41,6 @@ class Settings(BaseModel):
     stream_options: bool | None = Field(
         default=None, description="Whether usage is asked for in streams; left out, it is until the server refuses it."
     )
-    # May hold keys, so they are not shown.
-    extra_headers: dict[str, str] = Field(default_factory=dict, repr=False, description="Headers of every request.")
-    extra_body: dict[str, Any] = Field(default_factory=dict, description="Fields of every request for a reply.")
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = Field(
         default=None, description="Field that carries the cap on replies; left out, the kind decides."
     )
@@ -69,18 +65,6 @@ class Settings(BaseModel):
     )
     api_version: str | None = Field(default=None, description="Sent as api-version with every request, for Azure.")
     dimensions: int | None = Field(default=None, ge=1, description="Numbers in a vector, for embeddings.")
-
-    @field_validator("extra_headers")
-    @classmethod
-    def _lower_case_names(cls, headers: dict[str, str]) -> dict[str, str]:
-        return {name.lower(): value for name, value in headers.items()}
-
-    @field_validator("extra_body")
-    @classmethod
-    def _nothing_reserved(cls, body: dict[str, Any]) -> dict[str, Any]:
-        if reserved := sorted(_RESERVED & body.keys()):
-            raise ValueError(f"{', '.join(reserved)} cannot be set here, since openheim writes it itself")
-        return body
 
     @field_validator("tool_id_pattern")
     @classmethod

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from openheim.jsontext import is_object
-from openheim.receiving import CallPart
+from openheim.reply_parts import CallPart
 
 __all__ = ("ToolCall", "ToolCalls", "text_of")
 
