@@ -9,7 +9,7 @@ import json
 import logging
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from openheim.providers import EmitDelta, ProviderSettings
     from openheim.sse import SSEEvent
 
-__all__ = ("EventAssembler", "read_reply", "token_count")
+__all__ = ("EventAssembler", "read_document", "read_reply", "token_count")
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -308,6 +310,41 @@ async def _read_document(
             assembler.feed(event)
     else:
         raise classified(response, body)
+
+
+async def read_document(
+    response: HttpResponse,
+    read: Callable[[Any], T | None],
+    classified: Callable[[HttpResponse, bytes], ProviderError],
+    *,
+    entry: str,
+) -> T:
+    """What an answer in one document says, such as a list of models.
+
+    Args:
+        read: takes the decoded body; returns None if it is not what was asked for.
+        classified: as for :func:`read_reply`.
+        entry: name of the provider entry that was asked.
+
+    Raises:
+        ProviderError: the service refused, or answered with something else.
+    """
+    body = await response.read(_DOCUMENT_BYTES)
+    if response.status != 200:
+        raise classified(response, body)
+    if response.truncated:
+        raise ServerError(
+            f"{entry} answered with more than {_DOCUMENT_BYTES // 2**20} MiB",
+            hint=f"check api_base in [providers.{entry}]",
+            retryable=False,
+        )
+    try:
+        found = read(json.loads(body))
+    except (ValueError, RecursionError):
+        found = None
+    if found is None:
+        raise classified(response, body)
+    return found
 
 
 def token_count(value: Any) -> int:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from openheim import ConfigError, InvalidRequestError, ModelInfo, ProviderError, ServerError, classify_error, read_reply
+from openheim import (
+    ConfigError,
+    InvalidRequestError,
+    ModelInfo,
+    ProviderError,
+    classify_error,
+    read_document,
+    read_reply,
+)
 from openheim.headers import credential_headers
 from openheim.jsontext import wire_bytes
 from openheim_provider_anthropic.assemble import MessagesAssembler
@@ -28,7 +35,6 @@ _BASE = "https://api.anthropic.com/v1"
 _KEY_VARIABLE = "ANTHROPIC_API_KEY"
 _VERSION = "2023-06-01"
 
-_DOCUMENT_BYTES = 16 * 1024 * 1024
 
 #: Models asked for at a time, and lists of them read at most.
 _PAGE = 1000
@@ -140,22 +146,7 @@ class AnthropicProvider:
         url = f"{self._base}/models?limit={_PAGE}" + (f"&after_id={quote(after, safe='')}" if after else "")
         timeout = self._settings.timeout_secs
         async with self._http.stream("GET", url, headers=headers, timeout_secs=timeout) as response:
-            body = await response.read(_DOCUMENT_BYTES)
-        if response.status != 200:
-            raise self._classified(response, body)
-        if response.truncated:
-            raise ServerError(
-                f"the service answered with more than {_DOCUMENT_BYTES // 2**20} MiB",
-                hint=f"check api_base in [providers.{self._settings.name}]",
-                retryable=False,
-            )
-        try:
-            page = json.loads(body)
-        except (ValueError, RecursionError):
-            page = None
-        if not isinstance(page, dict) or not isinstance(page.get("data"), list):
-            raise self._classified(response, body)
-        return page
+            return await read_document(response, _page, self._classified, entry=self._settings.name)
 
     def _fields(self, request: ModelRequest, conversation: Conversation) -> tuple[dict[str, Any], str]:
         """The fields of the body beside the conversation, and what is said about the form of the reply in words."""
@@ -214,6 +205,10 @@ def _text_of(schema: Mapping[str, Any]) -> str:
         return wire_bytes(dict(schema)).decode()
     except (ValueError, TypeError, RecursionError) as err:
         raise InvalidRequestError(f"the schema of the reply cannot be sent as JSON: {err}") from err
+
+
+def _page(payload: Any) -> dict[str, Any] | None:
+    return payload if isinstance(payload, dict) and isinstance(payload.get("data"), list) else None
 
 
 def _model_info(entry: Mapping[str, Any]) -> ModelInfo:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from openheim import ConfigError, ServerError, classify_error
+from openheim import ConfigError, classify_error, read_document
 from openheim.headers import credential_headers
 
 if TYPE_CHECKING:
@@ -19,9 +18,6 @@ __all__ = ("Service", "resource_path")
 
 _BASE = "https://generativelanguage.googleapis.com/v1beta"
 _KEY_VARIABLE = "GEMINI_API_KEY"
-
-#: Bytes read of an answer that is one document.
-_DOCUMENT_BYTES = 16 * 1024 * 1024
 
 
 class Service:
@@ -79,28 +75,17 @@ class Service:
             ProviderError: there is none.
         """
         async with exchange as response:
-            body = await response.read(_DOCUMENT_BYTES)
-        if response.status != 200:
-            raise self.classified(response, body)
-        if response.truncated:
-            raise ServerError(
-                f"the service answered with more than {_DOCUMENT_BYTES // 2**20} MiB",
-                hint=f"check api_base in [providers.{self.settings.name}]",
-                retryable=False,
-            )
-        try:
-            payload = json.loads(body)
-        except (ValueError, RecursionError):
-            payload = None
-        if not isinstance(payload, dict) or payload.get("error"):
-            raise self.classified(response, body)
-        return payload
+            return await read_document(response, _object, self.classified, entry=self.settings.name)
 
     def classified(self, response: HttpResponse, body: bytes) -> ProviderError:
         """The error that an answer stands for."""
         return classify_error(
             response.status, response.headers, body, settings=self.settings, key_variable=self._key_variable
         )
+
+
+def _object(payload: Any) -> dict[str, Any] | None:
+    return payload if isinstance(payload, dict) and not payload.get("error") else None
 
 
 def resource_path(model: str) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from openheim import ConfigError, ServerError, classify_error
+from openheim import ConfigError, classify_error, read_document
 from openheim.headers import credential_headers
 from openheim_provider_openai.dialect import dialect_of
 
@@ -22,9 +21,6 @@ T = TypeVar("T")
 
 _OPENAI_BASE = "https://api.openai.com/v1"
 _KEY_VARIABLE = "OPENAI_API_KEY"
-
-#: Bytes read of an answer that is one document.
-_DOCUMENT_BYTES = 16 * 1024 * 1024
 
 
 class Service:
@@ -99,20 +95,7 @@ class Service:
         Raises:
             ProviderError: the service refused, or answered with something else.
         """
-        body = await response.read(_DOCUMENT_BYTES)
-        if response.status != 200:
-            raise self.classified(response, body)
-        if response.truncated:
-            raise ServerError(
-                f"{self.settings.name} answered with more than {_DOCUMENT_BYTES // 2**20} MiB", retryable=False
-            )
-        try:
-            found = read(json.loads(body))
-        except (ValueError, RecursionError):
-            found = None
-        if found is None:
-            raise self.classified(response, body)
-        return found
+        return await read_document(response, read, self.classified, entry=self.settings.name)
 
     def classified(self, response: HttpResponse, body: bytes) -> ProviderError:
         """The error that an answer stands for."""
