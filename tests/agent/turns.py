@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from openheim import Event, Tool
-from openheim.agent.compaction import CompactionResult, compact
 from openheim.agent.context import ContextFitter
 from openheim.agent.loop import LoopSettings, TurnLoop, TurnOutcome
 from openheim.agent.steps import DirectSteps
+from openheim.agent.summarising import CompactionResult, compact
 from openheim.agent.toolbox import Toolbox
 from openheim.agent.turn import ToolEnvironment
 from openheim.agent.window import ContextSettings
