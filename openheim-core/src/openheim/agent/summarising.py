@@ -17,7 +17,8 @@ from openheim.providers import ModelRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from openheim.agent.loop import LoopSettings, TurnHistory
+    from openheim.agent.history import TurnHistory
+    from openheim.agent.settings import LoopSettings
     from openheim.agent.window import Room
     from openheim.events import Event
     from openheim.messages import Block

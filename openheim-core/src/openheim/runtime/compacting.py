@@ -12,7 +12,7 @@ from openheim.events import Notice
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from openheim.agent.loop import LoopSettings
+    from openheim.agent.settings import LoopSettings
     from openheim.events import Delta, Event
     from openheim.runtime.transcript import Transcript
 

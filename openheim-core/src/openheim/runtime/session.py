@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
     from typing import Literal
 
-    from openheim.agent.loop import LoopSettings
+    from openheim.agent.settings import LoopSettings
     from openheim.agent.toolbox import Toolbox
     from openheim.events import Event
     from openheim.files import Files

@@ -26,7 +26,7 @@ __all__ = ("Transcript",)
 
 
 class Transcript:
-    """The loop's :class:`~openheim.agent.loop.TurnHistory`: ``messages`` is what is, or is to be, on disk."""
+    """The loop's :class:`~openheim.agent.history.TurnHistory`: ``messages`` is what is, or is to be, on disk."""
 
     def __init__(
         self, log: SessionLog, messages: Sequence[Message], *, publish: Callable[[Event], None], steps: Steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from openheim.agent.loop import LoopSettings
+from openheim.agent.settings import LoopSettings
 
 if TYPE_CHECKING:
     from openheim.runtime.binding import ModelBinding
@@ -18,7 +18,7 @@ def turn_settings(runtime: Runtime, binding: ModelBinding, **of_session: Any) ->
     """Settings for the loop, with those of fallbacks.
 
     Args:
-        of_session: the fields of :class:`~openheim.agent.loop.LoopSettings` that neither the model nor the runtime
+        of_session: the fields of :class:`~openheim.agent.settings.LoopSettings` that neither the model nor the runtime
             settles.
     """
     settings = LoopSettings(steps=runtime.steps, retry=runtime.retry, **_of_model(runtime, binding), **of_session)
