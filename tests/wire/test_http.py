@@ -8,6 +8,7 @@ import socket
 import threading
 import zlib
 from collections.abc import AsyncIterator, Callable
+from typing import Literal
 
 import anyio
 import pytest
@@ -125,6 +126,14 @@ async def test_compressed_answers(
         assert await fetch(http, server.url) == text
 
 
+@pytest.mark.parametrize("split", ["whole", "every-byte"])
+async def test_an_answer_compressed_in_several_members(http: HttpClient, split: Literal["whole", "every-byte"]) -> None:
+    """RFC 1952, 2.2: one after the other they are one file; zeros may follow."""
+    body = gzip.compress(b"hello ") + gzip.compress(b"") + gzip.compress(b"there") + b"\0\0"
+    async with ScriptedServer([raw(body, headers={"content-encoding": "gzip"}).split(split)]) as server:
+        assert await fetch(http, server.url) == b"hello there"
+
+
 def gzip_bomb(size: int) -> Reply:
     return raw(gzip.compress(bytes(size)), headers={"content-encoding": "gzip"})
 
@@ -158,6 +167,7 @@ async def test_a_body_that_grows_can_be_left_between_two_pieces(http: HttpClient
     [
         (b"not gzip at all", "gzip", "damaged"),
         (gzip.compress(b"hello", mtime=0)[:-4], "gzip", "not complete"),
+        (gzip.compress(b"hello", mtime=0) + b"and more", "gzip", "damaged"),
         (b"x", "br", "'br'"),
     ],
 )

@@ -121,6 +121,7 @@ __all__ = (
     "classify_error_payload",
     "hookimpl",
     "read_document",
+    "read_error",
     "read_reply",
     "token_count",
     "tool",
@@ -239,6 +240,7 @@ _HOME = {
     "classify_error_payload": "provider_errors",
     "hookimpl": "plugins.hookspecs",
     "read_document": "receiving",
+    "read_error": "receiving",
     "read_reply": "receiving",
     "token_count": "receiving",
     "tool": "tools",
@@ -333,7 +335,7 @@ if TYPE_CHECKING:
     from openheim.provider_errors import classify as classify_error
     from openheim.provider_errors import classify_payload as classify_error_payload
     from openheim.providers import EmitDelta, ModelInfo, ModelReply, ModelRequest, Provider, ProviderSettings, ToolSpec
-    from openheim.receiving import EventAssembler, read_document, read_reply, token_count
+    from openheim.receiving import EventAssembler, read_document, read_error, read_reply, token_count
     from openheim.reply_parts import CallPart
     from openheim.runtime import Runtime, Session
     from openheim.sse import SSEDecoder, SSEEvent

@@ -125,7 +125,7 @@ class HttpExchange:
             if translated is None:
                 raise
             raise translated from err
-        self._response = HttpResponse(answer, errors)
+        self._response = HttpResponse(answer, errors, timeout)
         return self._response
 
     async def __aexit__(
@@ -150,13 +150,25 @@ class HttpResponse:
     Attributes:
         status: HTTP status.
         headers: names in lower case; the values of a repeated name joined by commas.
+        timeout_secs: that of the request.
         truncated: whether :meth:`read` left something out.
     """
 
-    __slots__ = ("_body", "_ended", "_errors", "_iterator", "_reading", "headers", "status", "truncated")
+    __slots__ = (
+        "_body",
+        "_ended",
+        "_errors",
+        "_iterator",
+        "_reading",
+        "headers",
+        "status",
+        "timeout_secs",
+        "truncated",
+    )
 
-    def __init__(self, answer: Answer, errors: RequestErrors) -> None:
+    def __init__(self, answer: Answer, errors: RequestErrors, timeout_secs: float) -> None:
         self.status = answer.status
+        self.timeout_secs = timeout_secs
         self.headers: dict[str, str] = {}
         for raw_name, raw_value in answer.headers:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
@@ -201,18 +213,21 @@ class HttpResponse:
             raise translated from err
         self._ended = True
 
-    async def read(self, limit_bytes: int) -> bytes:
-        """The body, or its first ``limit_bytes``; :attr:`truncated` tells which.
+    async def read(self, limit_bytes: int, *, within_secs: float | None = None) -> bytes:
+        """The body, or its first ``limit_bytes``, or what came ``within_secs``; :attr:`truncated` tells which.
 
         Raises:
             ProviderConnectionError, ProviderTimeoutError: see :meth:`HttpClient.stream`.
         """
         body = bytearray()
-        async for chunk in self.chunks():
-            body += chunk
-            if len(body) > limit_bytes:
-                self.truncated = True
-                break
+        with anyio.move_on_after(within_secs) as waiting:
+            async for chunk in self.chunks():
+                body += chunk
+                if len(body) > limit_bytes:
+                    self.truncated = True
+                    break
+        if waiting.cancelled_caught:
+            self.truncated = True
         return bytes(body[:limit_bytes])
 
     async def drain(self, limit_secs: float = 0.1) -> None:

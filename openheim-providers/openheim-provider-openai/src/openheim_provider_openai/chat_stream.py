@@ -43,6 +43,9 @@ class ChatAssembler(EventAssembler):
         choices = payload.get("choices")
         if choices:
             choice = choices[0]
+            if choice.get("index"):
+                # Asked for several answers, a service sends them side by side; only the first is taken.
+                choice = next((other for other in choices if not other.get("index")), {})
             self._take_delta(choice.get("delta") or choice.get("message") or {})
             finish = choice.get("finish_reason")
             if finish:

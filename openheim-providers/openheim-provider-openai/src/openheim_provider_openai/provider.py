@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from openheim import ModelInfo, ToolCallDelta, ToolUseBlock, read_reply
+from openheim import ModelInfo, ToolCallDelta, ToolUseBlock, read_error, read_reply
 from openheim_provider_openai.chat import chat_body
 from openheim_provider_openai.chat_stream import ChatAssembler
 from openheim_provider_openai.dialect import RESPONSES
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 __all__ = ("OpenAIProvider",)
 
 _log = logging.getLogger(__name__)
-
-#: Bytes read of an answer that reports an error.
-_ERROR_BYTES = 64 * 1024
 
 _RESPONSES_PATH = "/responses"
 
@@ -96,7 +93,7 @@ class OpenAIProvider:
                     classified = self._classified if path == _RESPONSES_PATH else self._service.classified
                     reply = await read_reply(response, assembler, classified)
                     return reply if names is None else _restored(reply, names)
-                body = await response.read(_ERROR_BYTES)
+                body = await read_error(response)
             if not self._drop(request.model, optional, body):
                 raise self._service.classified(response, body)
 
