@@ -112,12 +112,14 @@ async def test_content_in_typed_parts(make_call: Callable[..., Call]) -> None:
             Usage(0, 7, 0, 60),
         ),
         ({"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": None}, Usage(100, 7)),
-        ({"prompt_tokens": None, "completion_tokens": "7"}, Usage()),
-        ({"prompt_tokens": True, "completion_tokens": 10**100, "prompt_cache_hit_tokens": -1}, Usage()),
+        ({"prompt_tokens": None, "completion_tokens": "7"}, None),
+        ({"prompt_tokens": 12.0, "completion_tokens": "7"}, Usage(12)),
+        ({"queue_time": 1}, None),
+        ({"prompt_tokens": True, "completion_tokens": 10**100, "prompt_cache_hit_tokens": -1}, None),
     ],
 )
 async def test_cached_tokens_are_counted_apart(
-    make_call: Callable[..., Call], counts: dict[str, Any], usage: Usage
+    make_call: Callable[..., Call], counts: dict[str, Any], usage: Usage | None
 ) -> None:
     reply = await reply_to(make_call, events(chunk({"content": "a"}), chunk({}, "stop", usage=counts)))
     assert reply.usage == usage

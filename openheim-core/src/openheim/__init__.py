@@ -117,6 +117,7 @@ __all__ = (
     "UsageReported",
     "WatcherDropped",
     "__version__",
+    "any_count",
     "classify_error",
     "classify_error_payload",
     "hookimpl",
@@ -236,6 +237,7 @@ _HOME = {
     "UsageError": "errors",
     "UsageReported": "events",
     "WatcherDropped": "events",
+    "any_count": "receiving",
     "classify_error": "provider_errors",
     "classify_error_payload": "provider_errors",
     "hookimpl": "plugins.hookspecs",
@@ -335,7 +337,7 @@ if TYPE_CHECKING:
     from openheim.provider_errors import classify as classify_error
     from openheim.provider_errors import classify_payload as classify_error_payload
     from openheim.providers import EmitDelta, ModelInfo, ModelReply, ModelRequest, Provider, ProviderSettings, ToolSpec
-    from openheim.receiving import EventAssembler, read_document, read_error, read_reply, token_count
+    from openheim.receiving import EventAssembler, any_count, read_document, read_error, read_reply, token_count
     from openheim.reply_parts import CallPart
     from openheim.runtime import Runtime, Session
     from openheim.sse import SSEDecoder, SSEEvent

@@ -213,10 +213,16 @@ def classify_payload(
 
 
 def mask_key(text: str, settings: ProviderSettings | None) -> str:
-    """``text`` without the key of ``settings``."""
+    """``text`` without the key of ``settings``, also where the text is JSON or an address."""
+    from urllib.parse import quote
+
     key = settings.api_key if settings is not None else ""
     # Placeholders such as "x", which local servers are given, are no secrets and would tear up every message.
-    return text.replace(key, "***") if len(key) >= 4 else text
+    if len(key) < 4:
+        return text
+    for form in {key, json.dumps(key)[1:-1], json.dumps(key, ensure_ascii=False)[1:-1], quote(key, safe="")}:
+        text = text.replace(form, "***")
+    return text
 
 
 def _kind(status: int, words: list[str], said: str, body: str) -> type[ProviderError]:
@@ -320,7 +326,7 @@ def _upstream_message(details: Mapping[str, Any]) -> str:
 
 def _status_in(details: Mapping[str, Any], status: int) -> int:
     code = details.get("code")
-    if isinstance(code, str) and code.isascii() and code.isdigit():
+    if isinstance(code, str) and re.fullmatch("[0-9]{3}", code):
         code = int(code)
     return code if isinstance(code, int) and 300 <= code < 600 else status
 

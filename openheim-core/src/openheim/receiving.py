@@ -27,14 +27,14 @@ from openheim.reply_parts import ReplyParts
 from openheim.sse import SSEDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from openheim.http import HttpResponse
     from openheim.messages import Block, Finish, Usage
     from openheim.providers import EmitDelta, ProviderSettings
     from openheim.sse import SSEEvent
 
-__all__ = ("EventAssembler", "read_document", "read_error", "read_reply", "token_count")
+__all__ = ("EventAssembler", "any_count", "read_document", "read_error", "read_reply", "token_count")
 
 T = TypeVar("T")
 
@@ -427,4 +427,14 @@ async def read_document(
 
 def token_count(value: Any) -> int:
     """A count that a service sent; 0 for what is none."""
-    return value if type(value) is int and 0 < value < _MAX_COUNT else 0
+    return int(value) if _is_count(value) else 0
+
+
+def any_count(values: Iterable[Any]) -> bool:
+    """Whether one of the values is a count. If none is, the service has not said what a reply costs."""
+    return any(map(_is_count, values))
+
+
+def _is_count(value: Any) -> bool:
+    # Some servers count in floats. A bool is no number here.
+    return (type(value) is int or (type(value) is float and value.is_integer())) and 0 <= value < _MAX_COUNT

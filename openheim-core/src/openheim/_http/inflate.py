@@ -17,6 +17,9 @@ _PIECE_BYTES = 64 * 1024
 #: And in all: as much as a reply of a model may take.
 MAX_BODY_BYTES = 64 * 1024 * 1024
 
+#: Codings that services use, but for the ones that are understood.
+_KNOWN = frozenset(("br", "compress", "dcb", "dcz", "exi", "pack200-gzip", "zstd"))
+
 #: What zlib calls gzip form or zlib form, whichever it finds, and data without any header.
 _WITH_HEADER, _BARE = 47, -15
 
@@ -30,9 +33,9 @@ class Inflater:
 
     def __init__(self, coding: str) -> None:
         if coding not in ("gzip", "x-gzip", "deflate"):
-            raise ProviderConnectionError(
-                f"the service answered in the content coding {coding[:40]!r}, which was not asked for", retryable=False
-            )
+            # A coding that nobody knows may be anything, a key among it.
+            named = f"the content coding {coding!r}" if coding in _KNOWN else "an unknown content coding"
+            raise ProviderConnectionError(f"the service answered in {named}, which was not asked for", retryable=False)
         self._inflate = zlib.decompressobj(_WITH_HEADER)
         # Some services send "deflate" without the zlib header that belongs to it. Two bytes tell.
         self._undecided = coding == "deflate"

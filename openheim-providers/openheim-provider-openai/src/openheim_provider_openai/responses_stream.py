@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openheim import CallPart, EventAssembler, ServerError, Usage, token_count
+from openheim import CallPart, EventAssembler, ServerError, Usage, any_count, token_count
 from openheim.jsontext import is_deep, wire_bytes
 from openheim_provider_openai.response_items import stored_items
 from openheim_provider_openai.tool_calls import text_of
@@ -267,6 +267,8 @@ class ResponsesAssembler(EventAssembler):
         self.opaque = stored_items([_as_said(item) for _, item in sorted(self._items.items()) if item.is_kept])
 
     def _count(self, usage: dict[str, Any]) -> None:
+        if not any_count((usage.get("input_tokens"), usage.get("output_tokens"))):
+            return
         details = usage.get("input_tokens_details")
         details = details if isinstance(details, dict) else {}
         read, written = token_count(details.get("cached_tokens")), token_count(details.get("cache_write_tokens"))
