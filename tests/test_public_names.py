@@ -30,7 +30,7 @@ BESIDE = {
     "openheim.jsontext.is_object",
     "openheim.jsontext.parse",
     "openheim.jsontext.wire_bytes",
-    "openheim.provider_errors.mask_key",
+    "openheim.provider_errors.mask_secrets",
     "openheim.service_settings.ServiceSettings",
 }
 

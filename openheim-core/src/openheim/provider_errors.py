@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from openheim.providers import ProviderSettings
 
-__all__ = ("MESSAGE_LIMIT", "classify", "classify_payload", "mask_key")
+__all__ = ("MESSAGE_LIMIT", "classify", "classify_payload", "mask_secrets")
 
 #: Characters of a service's own message that are passed on.
 MESSAGE_LIMIT = 500
@@ -166,7 +166,7 @@ def classify(
         headers: with names in lower case; ``retry-after`` and ``retry-after-ms`` are read.
         body: its beginning is enough.
         now: with a time zone; the current time if left out.
-        settings: the entry that was asked; names it in messages, and its key is masked wherever the service echoes it.
+        settings: the entry that was asked; named in messages, where its secrets are masked that the service repeats.
         key_variable: environment variable that usually holds the key, for the hint about a key that was refused.
     """
     payload, text = _read_body(headers, body)
@@ -202,7 +202,7 @@ def classify_payload(
     kind = _kind(effective, words, said.lower(), body.lower())
     name = (settings.name if settings is not None else "") or "the service"
     code = f" with HTTP {effective}" if effective >= 300 else ""
-    said = _bounded(mask_key(said, settings))
+    said = _bounded(mask_secrets(said, settings))
     return kind(
         f"{name} answered{code}: {said}" if said else f"{name} answered{code or ' with an error'} and no message",
         hint=_hint(kind, effective, settings, key_variable),
@@ -212,11 +212,13 @@ def classify_payload(
     )
 
 
-def mask_key(text: str, settings: ProviderSettings | None) -> str:
-    """``text`` without the key of ``settings``."""
-    key = settings.api_key if settings is not None else ""
-    # Placeholders such as "x", which local servers are given, are no secrets and would tear up every message.
-    return text.replace(key, "***") if len(key) >= 4 else text
+def mask_secrets(text: str, settings: ProviderSettings | None) -> str:
+    """``text`` without the :attr:`~openheim.providers.ProviderSettings.secrets` of an entry."""
+    for secret in settings.secrets if settings is not None else ():
+        # Placeholders such as "x", which local servers are given, are no secrets and would tear up every message.
+        if len(secret) >= 4:
+            text = text.replace(secret, "***")
+    return text
 
 
 def _kind(status: int, words: list[str], said: str, body: str) -> type[ProviderError]:

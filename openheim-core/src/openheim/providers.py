@@ -117,6 +117,18 @@ class ProviderSettings:
             self._options = self._make_options()
         return self._options
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What of the entry must not be shown: the key, and what :attr:`options` has of credentials in
+        ``extra_headers``. The longest comes first, for one may be part of another."""
+        headers = getattr(self._options, "extra_headers", None) if self.has_own_options else None
+        found = {self.api_key}
+        if headers:
+            from openheim.headers import secrets_in_headers
+
+            found.update(secrets_in_headers(headers))
+        return tuple(sorted(filter(None, found), key=len, reverse=True))
+
 
 @dataclass(slots=True, frozen=True)
 class ToolSpec:
