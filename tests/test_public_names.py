@@ -22,7 +22,6 @@ LAZY = ("openheim", "openheim.testing")
 #: Modules that a first-party plugin imports more from than ``openheim`` exports.
 BESIDE = {
     "openheim.files.Entry",
-    "openheim.headers.credential_headers",
     "openheim.http.HttpExchange",
     "openheim.jsontext.MAX_DEPTH",
     "openheim.jsontext.dump_text",
@@ -31,6 +30,7 @@ BESIDE = {
     "openheim.jsontext.parse",
     "openheim.jsontext.wire_bytes",
     "openheim.provider_errors.mask_secrets",
+    "openheim.service.HttpService",
     "openheim.service_settings.ServiceSettings",
 }
 

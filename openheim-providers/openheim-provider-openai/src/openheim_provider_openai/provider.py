@@ -74,7 +74,7 @@ class OpenAIProvider:
         self._service = Service(kind, settings, http)
         self._dialect = dialect = self._service.dialect
         self.wire = self.wire_for(settings.default_model or self.default_model)
-        self._extra_body = self._service.options.extra_body if self._service.options is not None else {}
+        self._extra_body = self._service.extra_body
         self._chat_tools = ToolEncoder(chat_tool, reduces=dialect.reduces_schemas)
         self._responses_tools = ToolEncoder(responses_tool, reduces=dialect.reduces_schemas)
         self._items: dict[bool, ItemEncoder] = {}
