@@ -156,7 +156,7 @@ class ModelRequest:
         response_schema: a JSON Schema that the text of the reply has to match, unless it calls tools; or None.
         session_id: the session that asks, or ``""``: for services that route requests of one session to one cache.
         max_output_tokens: what the model can write at most, as its service lists it, or None. It is no wish: only a
-            provider that has to send a cap where the user set none should not send more.
+            provider that has to send a cap where the user set none should not send more, as the Messages wire does.
     """
 
     model: str

@@ -112,12 +112,14 @@ async def summarise(
     part, upto = fitter.summarised_part(end)
     limit = fitter.limit or DEFAULT_REQUEST_BYTES
     text = cut_text(_as_text(part), max(limit - FRAME_BYTES, RESULT_BYTES), advice="the middle of the conversation")
+    most = settings.context.max_output_tokens
     request = ModelRequest(
         model=settings.model,
         system=_SYSTEM,
         messages=[Message("user", (TextBlock(f"{text}\n\n[End of the conversation]\n\n{_TASK}"),), id=f"{upto}:part")],
-        max_tokens=min(settings.max_tokens or SUMMARY_TOKENS, SUMMARY_TOKENS),
+        max_tokens=min(settings.max_tokens or SUMMARY_TOKENS, most or SUMMARY_TOKENS, SUMMARY_TOKENS),
         thinking="off",
+        max_output_tokens=most,
     )
     reply = await call_model(
         settings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from openheim import (
@@ -121,6 +122,8 @@ class AnthropicProvider:
         """The fields of the body beside the conversation, and what is said about the form of the reply in words."""
         settings = self._settings
         traits = self._traits.get(request.model) or traits_of(request.model)
+        if request.max_output_tokens is not None:
+            traits = replace(traits, max_output=request.max_output_tokens)
         try:
             thinking = parse_thinking(settings.thinking if request.thinking is None else request.thinking)
         except ValueError as err:
