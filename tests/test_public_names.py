@@ -22,7 +22,6 @@ LAZY = ("openheim", "openheim.testing")
 #: Modules that a first-party plugin imports more from than ``openheim`` exports.
 BESIDE = {
     "openheim.files.Entry",
-    "openheim.headers.credential_headers",
     "openheim.http.HttpExchange",
     "openheim.jsontext.MAX_DEPTH",
     "openheim.jsontext.dump_text",
@@ -30,7 +29,8 @@ BESIDE = {
     "openheim.jsontext.is_object",
     "openheim.jsontext.parse",
     "openheim.jsontext.wire_bytes",
-    "openheim.provider_errors.mask_key",
+    "openheim.provider_errors.mask_secrets",
+    "openheim.service.HttpService",
     "openheim.service_settings.ServiceSettings",
 }
 

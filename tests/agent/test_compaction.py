@@ -396,3 +396,10 @@ async def test_a_summary_is_asked_of_the_session_s_own_model() -> None:
     run = Conversation(script, history=turns(1000, 1000, 1000), context=SUMMARISE, model="mine", max_tokens=100)
     assert (await run.prompt("x" * 984)).text == "ok"
     assert run.history.records[0]["model"] == "mine"
+
+
+async def test_a_summary_is_not_asked_for_at_greater_length_than_the_model_can_write() -> None:
+    run = Conversation(["sum"], history=turns(10, 10, 10), context={"max_output_tokens": 900})
+    assert await run.compact()
+    (asked,) = run.requests
+    assert (asked.max_tokens, asked.max_output_tokens) == (900, 900)

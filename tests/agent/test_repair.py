@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from openheim.messages import (
     ToolResultBlock,
     ToolUseBlock,
     UnknownBlock,
+    Usage,
 )
 from tests.agent.sessions import scripted_session
 from tests.agent.turns import is_acceptable
@@ -77,11 +79,68 @@ async def test_every_call_gets_its_answer_where_it_belongs(history: list[Message
         ([user("a"), result("1"), calls("1"), user("b")], ["a", "m-1", "1!", "b"]),
         ([user("a"), calls("1"), user("b"), result("1"), said("c")], ["a", "m-1", "1!", "b", "c"]),
         # The same id again, in another reply.
-        ([user("a"), calls("1"), result("1"), calls("1"), result("1")], ["a", "m-1", "1", "m-1", "1"]),
+        ([user("a"), calls("1"), result("1"), calls("1"), result("1")], ["a", "m-1", "1", "m-1:wanted", "1-1"]),
     ],
 )
 async def test_every_answer_has_its_call(history: list[Message], sent: list[str]) -> None:
     assert shape(repaired(history)) == sent
+
+
+def call_ids(messages: list[Message]) -> list[str]:
+    return [call.id for message in messages for call in message.tool_uses]
+
+
+@pytest.mark.parametrize(
+    ("history", "asked", "answered"),
+    [
+        ([calls("1", "1"), result("1"), result("1")], ["1", "1-1"], ["1", "1-1"]),
+        # One of the two has no answer: the first that is there belongs to the first call.
+        ([calls("1", "1"), result("1")], ["1", "1-1"], ["1", "1-1!"]),
+        ([calls("1", "1"), result("1"), result("1"), result("1")], ["1", "1-1"], ["1", "1-1"]),
+        # Answers of calls with ids of their own stand between.
+        (
+            [calls("1", "2", "1"), result("2"), result("1"), result("1")],
+            ["1", "2", "1-1"],
+            ["1", "2", "1-1"],
+        ),
+        # The new id is taken already, before and behind.
+        (
+            [calls("1-1"), result("1-1"), calls("1", "1"), result("1"), result("1")],
+            ["1-1", "1", "1-2"],
+            ["1-1", "1", "1-2"],
+        ),
+        ([calls("1", "1", "1-1"), result("1-1")], ["1", "1-1", "1-1-1"], ["1!", "1-1!", "1-1-1"]),
+        (
+            [calls("1", "1"), result("1"), result("1"), calls("1", "1"), result("1"), result("1")],
+            ["1", "1-1", "1-2", "1-3"],
+            ["1", "1-1", "1-2", "1-3"],
+        ),
+    ],
+)
+async def test_calls_of_one_id_are_all_kept(history: list[Message], asked: list[str], answered: list[str]) -> None:
+    sent = repaired([user("a"), *history, user("b")])
+    assert call_ids(sent) == asked
+    assert [name for name in shape(sent) if name.rstrip("!") in asked] == answered
+    assert is_acceptable(sent)
+
+
+async def test_answers_of_one_id_go_to_its_calls_in_order() -> None:
+    twice = Message(
+        "assistant", tuple(ToolUseBlock("1", "act", f'{{"n":{n}}}') for n in (1, 2)), id="m", usage=Usage(7)
+    )
+    results = tuple(ToolResultBlock("1", "act", text) for text in ("one", "two"))
+    for answers in (
+        [Message("tool", results, id="r")],
+        [Message("tool", (block,), id=block.content) for block in results],
+    ):
+        _, caller, *sent = repaired([user("a"), twice, *answers])
+        assert [(block.id, block.arguments) for block in caller.tool_uses] == [("1", '{"n":1}'), ("1-1", '{"n":2}')]
+        said = [(block.tool_call_id, block.content) for message in sent for block in message.content]
+        assert said == [("1", "one"), ("1-1", "two")]
+        assert caller.usage == Usage(7)
+        ids = [message.id for message in (caller, *sent)]
+        assert len(set(ids)) == len(ids)
+        assert "m" not in ids
 
 
 async def test_results_that_share_a_message_are_told_apart() -> None:
@@ -123,9 +182,9 @@ async def test_what_begins_with_the_model_gets_a_beginning() -> None:
 MESSAGES = st.one_of(
     st.sampled_from(["a", "b", " ", ""]).map(user),
     st.sampled_from(["c", "\n"]).map(lambda text: said(text)),
-    st.lists(st.sampled_from("123"), min_size=1, max_size=3, unique=True).map(lambda ids: calls(*ids)),
-    st.sampled_from("1234").map(result),
-    st.lists(st.sampled_from("12"), max_size=2).map(
+    st.lists(st.sampled_from(["1", "2", "1-1"]), min_size=1, max_size=3).map(lambda ids: calls(*ids)),
+    st.sampled_from(["1", "2", "3", "1-1"]).map(result),
+    st.lists(st.sampled_from("12"), max_size=3).map(
         lambda ids: Message("tool", tuple(block for call in ids for block in result(call).content), id="r")
     ),
 )
@@ -135,6 +194,8 @@ MESSAGES = st.one_of(
 def test_any_history_can_be_sent(history: list[Message], data: st.DataObject) -> None:
     sent = repaired(history)
     assert not sent or is_acceptable(sent)
+    ids = call_ids(sent)
+    assert len(set(ids)) == len(ids)
     assert repaired(sent) == sent
     # Piece by piece, with a request after each piece.
     growing = RepairedHistory()
@@ -212,3 +273,41 @@ async def test_a_call_without_an_answer_gets_one_in_the_request_only(tmp_path: P
     assert after.startswith(before)
     roles = [json.loads(line).get("role") for line in after.splitlines()]
     assert roles == [None, "user", "assistant", None, "user", "assistant", None]
+
+
+async def test_a_stored_history_with_calls_of_one_id_is_sent_whole_and_the_same_in_every_round(tmp_path: Path) -> None:
+    """As another program may have written it; both calls were run and answered."""
+    from openheim.store.operations.importing import import_session
+    from openheim.testing import ScriptedReply
+
+    def said(role: str, *content: dict[str, object]) -> dict[str, object]:
+        return {"role": role, "content": content}
+
+    call = {"type": "tool_use", "id": "call_0", "name": "act", "arguments": "{}"}
+    answer = {"type": "tool_result", "tool_call_id": "call_0", "tool_name": "act"}
+    given = [
+        said("user", {"type": "text", "text": "go"}),
+        said("assistant", call, call),
+        said("tool", {**answer, "content": "one"}),
+        said("tool", {**answer, "content": "two"}),
+        said("assistant", {"type": "text", "text": "done"}),
+    ]
+    # The service gives the same id to its next calls, twice in one reply.
+    again = ScriptedReply(tuple(ToolUseBlock("call_0", "act", "{}") for _ in range(2)), "tool_use")
+    async with scripted_session([again, "fine", "on"]) as run:
+        meta = import_session(run.runtime.store, json.loads(json.dumps({"messages": given})), cwd=str(tmp_path))
+        session = run.runtime.load_session(meta.id, provider=run.provider)
+        assert (await session.run("more")).text == "fine"
+        run.runtime.close_session(session)
+        session = run.runtime.load_session(meta.id, provider=run.provider)
+        assert (await session.run("on")).text == "on"
+    requests = [request.messages for request in run.provider.requests]
+    assert len(requests) == 3
+    answers = [block for message in requests[0] for block in message.content if isinstance(block, ToolResultBlock)]
+    assert [(block.tool_call_id, block.content) for block in answers] == [("call_0", "one"), ("call_0-1", "two")]
+    assert is_acceptable(requests[-1])
+    assert len(set(call_ids(requests[-1]))) == 4
+    for earlier, later in pairwise(requests):
+        assert [(message.id, message.content) for message in later[: len(earlier)]] == [
+            (message.id, message.content) for message in earlier
+        ]

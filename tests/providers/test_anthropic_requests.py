@@ -146,6 +146,10 @@ async def test_the_cap_on_replies(make_call: MakeCall) -> None:
     request = user_says("hi")
     request.model = "claude-3-5-haiku-latest"
     assert (await sent(make_call, request))["max_tokens"] == 8192
+    # What the service has listed goes before what is known of the name.
+    assert (await sent(make_call, user_says("hi", max_output_tokens=900)))["max_tokens"] == 900
+    assert (await sent(make_call, user_says("hi", max_output_tokens=900, max_tokens=7)))["max_tokens"] == 7
+    assert (await sent(make_call, user_says("hi", max_output_tokens=90_000)))["max_tokens"] == 16_000
 
 
 async def test_the_service_itself_says_what_a_model_takes(make_call: MakeCall) -> None:

@@ -363,7 +363,7 @@ def test_images_that_the_service_does_not_take_are_named(model: str) -> None:
     assert contents[2]["parts"][0]["functionResponse"]["response"] == {"result": "\n".join(["seen", *unseen])}
 
 
-def test_ids_that_are_used_again_get_numbers_in_pairs() -> None:
+def test_calls_of_one_id_get_numbers_in_pairs_with_their_results() -> None:
     history = [user("go")]
     for number, name in enumerate(["read_file", "list_dir", "read_file"]):
         calls = (call("c1"), call("c1-2"), call("c1", name=name))
@@ -374,16 +374,17 @@ def test_ids_that_are_used_again_get_numbers_in_pairs() -> None:
         [(part["functionCall"]["id"], part["functionCall"]["name"]) for part in contents[at]["parts"]]
         for at in (1, 3, 5)
     ]
-    assert called == [
-        [("c1-2", "read_file"), ("c1", "read_file")],
-        [("c1-2-2", "read_file"), ("c1-3", "list_dir")],
-        [("c1-2-3", "read_file"), ("c1-4", "read_file")],
+    assert [[name for _, name in calls] for calls in called] == [
+        ["read_file", "read_file", name] for name in ("read_file", "list_dir", "read_file")
     ]
-    first = [contents[at]["parts"][1]["functionResponse"]["response"] for at in (2, 4, 6)]
-    assert first == [{"result": str(number)} for number in range(3)]
+    assert len({call_id for calls in called for call_id, _ in calls}) == 9
+    answered = [[part["functionResponse"] for part in contents[at]["parts"]] for at in (2, 4, 6)]
+    assert [[(answer["id"], answer["name"]) for answer in answers] for answers in answered] == called
+    said = [[answer["response"]["result"] for answer in answers] for answers in answered]
+    assert said == [[str(number), "x", "more"] for number in range(3)]
     # They are the same whatever was sent before, and stay so as the conversation goes on.
     cache: dict[str, Any] = {}
-    bodies = [request_body(asking(*history[:upto], cache=cache), {}, "mine") for upto in (4, 7, 10)]
+    bodies = [request_body(asking(*history[:upto], cache=cache), {}, "mine") for upto in (5, 9, 13)]
     assert json.loads(bodies[-1])["contents"] == contents
     PrefixGuard(bodies).check(at_least=3)
 

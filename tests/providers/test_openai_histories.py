@@ -150,10 +150,18 @@ def test_ids_that_come_again_are_told_apart(wire: str) -> None:
 
 
 @each_wire
-def test_an_id_that_comes_twice_in_one_message_is_asked_once(wire: str) -> None:
-    (body,) = sent(wire, [user("go"), assistant(call("c1", '{"a":1}'), call("c1", '{"a":2}')), result("c1", "one")])
-    assert b'{\\"a\\":1}' in body
-    assert b'{\\"a\\":2}' not in body
+def test_calls_of_one_id_in_one_message_are_all_asked_and_answered(wire: str) -> None:
+    calls = assistant(call("c1", '{"a":1}'), call("c1", '{"a":2}'))
+    (body,) = sent(wire, [user("go"), calls, result("c1", "one"), result("c1", "two")])
+    written = entries(body)
+    asked = written[-3]["tool_calls"] if wire == "chat" else written[-4:-2]
+    arguments = [entry["function"]["arguments"] if wire == "chat" else entry["arguments"] for entry in asked]
+    assert arguments == ['{"a":1}', '{"a":2}']
+    outputs = [entry["content" if wire == "chat" else "output"] for entry in written[-2:]]
+    assert outputs == ["one", "two"]
+    ids = [entry["id" if wire == "chat" else "call_id"] for entry in asked]
+    assert ids == [entry["tool_call_id" if wire == "chat" else "call_id"] for entry in written[-2:]]
+    assert len(set(ids)) == 2
 
 
 @each_wire

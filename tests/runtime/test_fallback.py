@@ -246,3 +246,62 @@ async def test_thinking_is_that_of_the_model(tmp_path: Path) -> None:
         session.set_model("first", "large")
         await session.run("hi")
         assert [request.thinking for request in providers["first"].requests] == ["low", 2048]
+
+
+async def test_another_writes_the_summary_that_a_turn_needs_and_goes_on_with_the_turn(tmp_path: Path) -> None:
+    entries = {"first": {"fallback": ["second/m2"], "context_window": 8000}, "second": {"context_window": 8000}}
+    first = ["a" * 12000, "b" * 12000, reply_error(BillingError("broke", usage=Usage(1))), "back"]
+    second = [reply_text("In short.", usage=Usage(10, 2)), reply_text("from m2", usage=Usage(20, 3))]
+    async with client_over(tmp_path, entries, first=first, second=second) as (client, providers):
+        context = client.runtime.loaded.config.context
+        context.strategy, context.reserve_tokens = "summarise", 0
+        session = client.new_session(cwd=tmp_path)
+        outcomes, events = await run(client, session, "one", "two", "x" * 6000, "four")
+        records = client.runtime.store.load(session.id).records
+    assert [outcome.text[-7:] for outcome in outcomes[2:]] == ["from m2", "back"]
+    assert outcomes[2].usage == Usage(31, 5)
+    assert [(event.provider, event.failed_provider) for event in events if event.type == "model_fallback"] == [
+        ("second", "first")
+    ]
+    asked, sent = providers["second"].requests
+    assert asked.tools == () and asked.model == "m2"
+    assert "In short." in sent.messages[0].content[-1].text
+    (record,) = [record for record in records if record["record"] == "compaction"]
+    assert (record["provider"], record["summary"]) == ("second", "In short.")
+    # The next turn begins with the first again, and with the summary.
+    assert "In short." in providers["first"].requests[-1].messages[0].content[-1].text
+
+
+async def test_another_writes_the_summary_that_was_asked_for(tmp_path: Path) -> None:
+    first = ["1", "2", reply_error(AuthError("who?"))]
+    second = [reply_error(ModelNotFoundError("no m2"))]
+    async with client_over(tmp_path, first=first, second=second, third=["In short."]) as (client, providers):
+        session = client.new_session(cwd=tmp_path)
+        await run(client, session, "one", "two")
+        events: list[Any] = []
+        session.stream.attach(events.append)
+        assert await session.compact()
+    assert [(event.provider, event.model) for event in events if event.type == "model_fallback"] == [
+        ("second", "m2"),
+        ("third", "m3"),
+    ]
+    assert [len(provider.requests) for provider in providers.values()] == [3, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (reply_error(InvalidRequestError("bad")), InvalidRequestError),
+        (reply_text("no", finish="refusal"), BlockedError),
+    ],
+    ids=["wrong", "refused"],
+)
+async def test_a_summary_that_another_would_refuse_too_is_not_asked_of_it(
+    tmp_path: Path, reply: Any, error: type[ProviderError]
+) -> None:
+    async with client_over(tmp_path, first=["1", "2", reply], second=[]) as (client, providers):
+        session = client.new_session(cwd=tmp_path)
+        await run(client, session, "one", "two")
+        with pytest.raises(error):
+            await session.compact()
+    assert not providers["second"].requests

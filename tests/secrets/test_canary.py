@@ -31,6 +31,11 @@ AUTHORITY = str(CERTIFICATES / "ca.pem")
 
 #: Keys of the two entries that are used.
 CANARY, OTHER = "canary4f9d02c7b1e85a36", "kanarie81c6e3f0a97d24b5"
+#: What the entries' own headers hold: one that says what it is, one that does not but has a key for a value, a cookie.
+TOKEN, PLAIN, COOKIE = "kanarek-of-a-gateway", "sk-canari62d8f0b35e9c", "canario/of+a/session"
+SECRETS = (CANARY, OTHER, TOKEN, PLAIN, COOKIE)
+
+EXTRA_HEADERS = {"X-Gateway-Token": f"Token {TOKEN}", "X-Tenant": PLAIN, "Cookie": f"theme=dark; session={COOKIE}"}
 
 
 def quoting(key: str, status: int, **headers: str) -> Reply:
@@ -88,6 +93,11 @@ def key_of(request: Request) -> str:
     return next(key for key in (CANARY, OTHER) if any(key in value for value in request.headers.values()))
 
 
+def secrets_of(request: Request) -> str:
+    """All secrets that came with a request, as a service would repeat them."""
+    return " ".join(key for key in SECRETS if any(key in value for value in request.headers.values()))
+
+
 class Service(ScriptedServer):
     """A service over TLS, as a key demands, that answers everything in the way that a test sets."""
 
@@ -109,6 +119,7 @@ def service() -> Iterator[Service]:
 
 def settings_for(wire: SpokenWire, address: str, timeout_secs: float = 20, **http: str) -> dict[str, Any]:
     entry = {**wire.options, "api_base": f"{address}/v1", "default_model": "m", "timeout_secs": timeout_secs}
+    entry["extra_headers"] = EXTRA_HEADERS
     return {
         "default_provider": "first",
         "providers": {
@@ -128,7 +139,7 @@ def files_below(folder: Path) -> Iterator[bytes]:
 def check(where: str, *texts: str | bytes) -> None:
     for text in texts:
         content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-        for key in (CANARY, OTHER):
+        for key in SECRETS:
             assert key.encode() not in content, f"the key shows in {where}: {content[:2000]!r}"
 
 
@@ -165,7 +176,7 @@ async def run_turn(settings: dict[str, Any], home: Path, caplog: pytest.LogCaptu
 async def test_a_service_that_fails(
     wire: SpokenWire, failure: str, service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    service.answer = lambda request: FAILURES[failure](key_of(request))
+    service.answer = lambda request: FAILURES[failure](secrets_of(request))
     before = len(service.requests)
     settings = settings_for(wire, service.url, timeout_secs=0.5 if failure == "stalled" else 20)
     outcome, _events = await run_turn(settings, tmp_path / "home", caplog)
@@ -173,6 +184,7 @@ async def test_a_service_that_fails(
     assert outcome.error is not None or failure in ("empty", "another shape", "blocked")
     # The key did go to the service, so that there was something to hide.
     assert CANARY in map(key_of, sent)
+    assert all(secrets_of(request).split()[1:] == [TOKEN, PLAIN, COOKIE] for request in sent)
     check("an address or a body", *(request.path for request in sent), *(request.body for request in sent))
 
 
@@ -180,7 +192,7 @@ async def test_a_service_that_fails(
 async def test_a_service_that_answers(
     wire: SpokenWire, service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    service.answer = lambda request: wire.good("hello").with_headers({"x-key": key_of(request)})
+    service.answer = lambda request: wire.good("hello").with_headers({"x-key": secrets_of(request)})
     outcome, _events = await run_turn(settings_for(wire, service.url), tmp_path / "home", caplog)
     assert outcome.text == "hello"
 
@@ -205,6 +217,8 @@ def test_every_installed_provider_is_tried() -> None:
 def configured(openheim: Command, wire: SpokenWire, service: Service) -> None:
     options = "\n".join(f'{name} = "{value}"' for name, value in wire.options.items())
     entry = f'{options}\napi_base = "{service.url}/v1"\ndefault_model = "m"'
+    headers = ", ".join(f'{name} = "{value}"' for name, value in EXTRA_HEADERS.items())
+    entry += f"\nextra_headers = {{ {headers} }}"
     openheim.configure(
         f'default_provider = "first"\n[http]\nproxy = ""\nca_file = "{AUTHORITY}"\n'
         f'[providers.first]\n{entry}\napi_key = "{CANARY}"\nfallback = ["second/m"]\n'
@@ -226,7 +240,7 @@ def test_a_running_command(wire: SpokenWire, service: Service, openheim: Command
     ended = finish(process)
     assert ended.code == 0
     check("what it prints", ended.out, ended.err)
-    service.answer = lambda request: quoting(key_of(request), 401)
+    service.answer = lambda request: quoting(secrets_of(request), 401)
     commands: list[list[str]] = [
         ["run", "--output", "json", "hi"],
         ["models", "--refresh"],

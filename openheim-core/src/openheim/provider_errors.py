@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from openheim.providers import ProviderSettings
 
-__all__ = ("MESSAGE_LIMIT", "classify", "classify_payload", "mask_key")
+__all__ = ("MESSAGE_LIMIT", "classify", "classify_payload", "mask_secrets")
 
 #: Characters of a service's own message that are passed on.
 MESSAGE_LIMIT = 500
@@ -166,7 +166,7 @@ def classify(
         headers: with names in lower case; ``retry-after`` and ``retry-after-ms`` are read.
         body: its beginning is enough.
         now: with a time zone; the current time if left out.
-        settings: the entry that was asked; names it in messages, and its key is masked wherever the service echoes it.
+        settings: the entry that was asked; named in messages, where its secrets are masked that the service repeats.
         key_variable: environment variable that usually holds the key, for the hint about a key that was refused.
     """
     payload, text = _read_body(headers, body)
@@ -202,7 +202,7 @@ def classify_payload(
     kind = _kind(effective, words, said.lower(), body.lower())
     name = (settings.name if settings is not None else "") or "the service"
     code = f" with HTTP {effective}" if effective >= 300 else ""
-    said = _bounded(mask_key(said, settings))
+    said = _bounded(mask_secrets(said, settings))
     return kind(
         f"{name} answered{code}: {said}" if said else f"{name} answered{code or ' with an error'} and no message",
         hint=_hint(kind, effective, settings, key_variable),
@@ -212,17 +212,21 @@ def classify_payload(
     )
 
 
-def mask_key(text: str, settings: ProviderSettings | None) -> str:
-    """``text`` without the key of ``settings``, also where the text is JSON or an address."""
+def mask_secrets(text: str, settings: ProviderSettings | None) -> str:
+    """``text`` without the :attr:`~openheim.providers.ProviderSettings.secrets` of an entry, also in JSON's words."""
+    for secret in settings.secrets if settings is not None else ():
+        # Placeholders such as "x", which local servers are given, are no secrets and would tear up every message.
+        if len(secret) >= 4:
+            for form in _forms(secret):
+                text = text.replace(form, "***")
+    return text
+
+
+def _forms(secret: str) -> set[str]:
+    """A secret as it is, and as it stands in JSON texts and in addresses."""
     from urllib.parse import quote
 
-    key = settings.api_key if settings is not None else ""
-    # Placeholders such as "x", which local servers are given, are no secrets and would tear up every message.
-    if len(key) < 4:
-        return text
-    for form in {key, json.dumps(key)[1:-1], json.dumps(key, ensure_ascii=False)[1:-1], quote(key, safe="")}:
-        text = text.replace(form, "***")
-    return text
+    return {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], quote(secret, safe="")}
 
 
 def _kind(status: int, words: list[str], said: str, body: str) -> type[ProviderError]:

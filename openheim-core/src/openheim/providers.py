@@ -117,6 +117,18 @@ class ProviderSettings:
             self._options = self._make_options()
         return self._options
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What of the entry must not be shown: the key, and what :attr:`options` has of credentials in
+        ``extra_headers``. The longest comes first, for one may be part of another."""
+        headers = getattr(self._options, "extra_headers", None) if self.has_own_options else None
+        found = {self.api_key}
+        if headers:
+            from openheim.headers import secrets_in_headers
+
+            found.update(secrets_in_headers(headers))
+        return tuple(sorted(filter(None, found), key=len, reverse=True))
+
 
 @dataclass(slots=True, frozen=True)
 class ToolSpec:
@@ -144,7 +156,7 @@ class ModelRequest:
         response_schema: a JSON Schema that the text of the reply has to match, unless it calls tools; or None.
         session_id: the session that asks, or ``""``: for services that route requests of one session to one cache.
         max_output_tokens: what the model can write at most, as its service lists it, or None. It is no wish: only a
-            provider that has to send a cap where the user set none should not send more.
+            provider that has to send a cap where the user set none should not send more, as the Messages wire does.
     """
 
     model: str

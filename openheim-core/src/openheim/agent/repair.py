@@ -1,16 +1,17 @@
 """Makes a history acceptable to providers after a crash, a cut or an edit from outside. What is stored stays as it is.
 
-In the messages that come out every tool call has exactly one answer, right behind the message that asks for it and in
-the order of the calls; nothing is answered that was not asked for; no message is without content; and the first one is
-the user's.
+In the messages that come out every tool call has an id of its own and exactly one answer, right behind the message
+that asks for it and in the order of the calls; nothing is answered that was not asked for; no message is without
+content; and the first one is the user's.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_not
 from typing import TYPE_CHECKING
 
-from openheim.messages import Message, TextBlock, ThinkingBlock, ToolResultBlock
+from openheim.messages import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,10 +40,17 @@ class RepairedHistory:
         self.messages: list[Message] = []
         self._taken = 0
         self._last: Message | None = None
-        #: Calls of the latest reply without an answer so far: id -> who asks, and for which tool.
-        self._open: dict[str, tuple[Message, str]] = {}
-        #: The place of each of its calls, and the answers so far, with the place of the call that they answer.
-        self._places: dict[str, int] = {}
+        self._reset()
+
+    def _reset(self) -> None:
+        #: The ids of all calls in :attr:`messages`, and how often each stored one had to be changed.
+        self._used: set[str] = set()
+        self._repeats: dict[str, int] = {}
+        #: The latest reply, and its calls without an answer so far: stored id -> their places among its calls.
+        self._caller: Message | None = None
+        self._calls: tuple[ToolUseBlock, ...] = ()
+        self._open: dict[str, list[int]] = {}
+        #: The answers so far, with the place of the call that they answer.
         self._answers: list[tuple[int, Message]] = []
 
     def update(self, stored: Sequence[Message]) -> int:
@@ -53,8 +61,7 @@ class RepairedHistory:
         """
         if self._taken > len(stored) or (self._taken and stored[self._taken - 1] is not self._last):
             self.messages, self._taken = [], 0
-            self._open.clear()
-            self._answers.clear()
+            self._reset()
         known = len(self.messages)
         for message in stored[self._taken :]:
             self._take(message)
@@ -74,42 +81,74 @@ class RepairedHistory:
             self.messages.append(
                 Message("user", (TextBlock(_HEADLESS),), id=f"{message.id}:before{_MADE_UP}", turn=message.turn)
             )
-        self.messages.append(message)
         if message.role == "assistant":
-            calls = message.tool_uses
-            self._open.update((call.id, (message, call.name)) for call in calls)
-            self._places = {call.id: place for place, call in enumerate(calls)}
+            message = self._take_calls(message)
+        self.messages.append(message)
+
+    def _take_calls(self, message: Message) -> Message:
+        """The reply with ids of calls that no call before has."""
+        stored = message.tool_uses
+        if not stored:
+            return message
+        calls = [self._with_own_id(call) for call in stored]
+        if any(call is not own for call, own in zip(stored, calls, strict=True)):
+            own_calls = iter(calls)
+            content = tuple(next(own_calls) if isinstance(block, ToolUseBlock) else block for block in message.content)
+            message = replace(message, content=content, id=_changed_id(message))
+        self._caller, self._calls = message, tuple(calls)
+        for place, call in enumerate(stored):
+            self._open.setdefault(call.id, []).append(place)
+        return message
+
+    def _with_own_id(self, call: ToolUseBlock) -> ToolUseBlock:
+        call_id = call.id
+        while call_id in self._used:
+            # It follows from the messages up to this one alone, so that it stays the same in every request.
+            repeat = self._repeats[call.id] = self._repeats.get(call.id, 0) + 1
+            call_id = f"{call.id}-{repeat}"
+        self._used.add(call_id)
+        return call if call_id == call.id else replace(call, id=call_id)
 
     def _take_results(self, message: Message) -> None:
-        wanted = tuple(
-            block
-            for block in message.content
-            if not isinstance(block, ToolResultBlock) or self._open.pop(block.tool_call_id, None) is not None
-        )
-        answered = [block.tool_call_id for block in wanted if isinstance(block, ToolResultBlock)]
-        if not answered:
+        content: list[Block] = []
+        first: int | None = None
+        for block in message.content:
+            if isinstance(block, ToolResultBlock):
+                places = self._open.get(block.tool_call_id)
+                if not places:
+                    continue
+                place = places.pop(0)
+                first = place if first is None else first
+                if (call_id := self._calls[place].id) != block.tool_call_id:
+                    block = replace(block, tool_call_id=call_id)
+            content.append(block)
+        if first is None:
             return
-        if len(wanted) < len(message.content):
-            message = replace(message, content=wanted, id=f"{message.id}{_CHANGED}")
-        self._answers.append((self._places[answered[0]], message))
+        if len(content) < len(message.content) or any(map(is_not, content, message.content)):
+            message = replace(message, content=tuple(content), id=_changed_id(message))
+        self._answers.append((first, message))
 
     def _settle(self) -> None:
         """Ends the latest reply: answers what is open, and puts the answers into the order of the calls."""
-        for call_id, (caller, name) in self._open.items():
+        caller = self._caller
+        if caller is None:
+            return
+        for place in (place for places in self._open.values() for place in places):
+            call = self._calls[place]
             lost = Message(
                 role="tool",
-                content=(ToolResultBlock(call_id, name, _LOST, True),),
-                id=f"{caller.id}:{call_id}{_MADE_UP}",
+                content=(ToolResultBlock(call.id, call.name, _LOST, True),),
+                id=f"{caller.id}:{call.id}{_MADE_UP}",
                 created_at=caller.created_at,
                 turn=caller.turn,
                 step=caller.step,
             )
-            self._answers.append((self._places[call_id], lost))
+            self._answers.append((place, lost))
+        self._answers.sort(key=lambda answer: answer[0])
+        self.messages += [message for _place, message in self._answers]
+        self._caller, self._calls = None, ()
         self._open.clear()
-        if self._answers:
-            self._answers.sort(key=lambda answer: answer[0])
-            self.messages += [message for _place, message in self._answers]
-            self._answers.clear()
+        self._answers.clear()
 
 
 def repaired(messages: Sequence[Message]) -> list[Message]:
@@ -122,6 +161,10 @@ def repaired(messages: Sequence[Message]) -> list[Message]:
 def is_derived(message: Message) -> bool:
     """Whether this message was made by a repair and is not stored."""
     return message.id.endswith((_MADE_UP, _CHANGED))
+
+
+def _changed_id(message: Message) -> str:
+    return message.id and f"{message.id}{_CHANGED}"  # Without an id it cannot be found again, and so must not be.
 
 
 def _is_blank(block: Block) -> bool:

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from openheim.messages import Usage
     from openheim.providers import EmitDelta, ModelReply
 
-__all__ = ("OVERFLOW_RETRIES", "TurnRequests")
+__all__ = ("FALLBACK_ERRORS", "OVERFLOW_RETRIES", "TurnRequests", "step_suffix", "taken_over")
 
 #: How often a request that is refused as too long is sent again, shortened.
 OVERFLOW_RETRIES = 2
 
 #: Failures of a service or of what was set up for it, which another may not have. A request that is wrong or too long
 #: is so elsewhere too, and what one service withholds is not asked of another.
-_FALLBACK_ERRORS = (
+FALLBACK_ERRORS = (
     AuthError,
     BillingError,
     ConflictError,
@@ -103,7 +103,7 @@ class TurnRequests:
         while True:
             try:
                 return await self._call(iteration, emit, shown)
-            except _FALLBACK_ERRORS as err:
+            except FALLBACK_ERRORS as err:
                 if shown() or not self._fallbacks:
                     raise
                 self._fall_back(err)
@@ -113,10 +113,9 @@ class TurnRequests:
         if not was_refused(err):
             self._spend(err.usage)
         failed, self.settings, self._fallbacks = self.settings, self._fallbacks[0], self._fallbacks[1:]
-        name, model = self.settings.provider_name, self.settings.model
-        self._asked = f"@{name}/{model}"
+        self._asked = step_suffix(self.settings)
         self._limit_results()
-        self._publish(ModelFallback(name, model, failed.provider_name, failed.model, str(err)))
+        self._publish(taken_over(failed, self.settings, err))
 
     def _limit_results(self) -> None:
         self.settings.environment.result_limit_bytes = result_limit_bytes(self.settings.context.window)
@@ -188,8 +187,17 @@ class TurnRequests:
         from openheim.agent.summarising import summarise
 
         try:
-            result = await summarise(self.settings, self._history, publish=self._publish, spend=self._spend, room=room)
+            result = await summarise(
+                self.settings,
+                self._history,
+                publish=self._publish,
+                spend=self._spend,
+                room=room,
+                asked=self._asked,
+            )
         except OpenheimError as err:
+            if self._fallbacks and isinstance(err, FALLBACK_ERRORS):
+                raise  # A model that cannot write this cannot answer either: the next one does both.
             # Not in every round anew: that would cost a failing call each.
             self._may_summarise = False
             if isinstance(err, ProviderError) and not was_refused(err):
@@ -206,6 +214,16 @@ class TurnRequests:
         dropped = self.settings.fitter.newly_dropped()
         if dropped is not None:
             self._publish(ContextTrimmed(dropped))
+
+
+def step_suffix(settings: LoopSettings) -> str:
+    """What keys of steps end with that are made by another model than the session's own."""
+    return f"@{settings.provider_name}/{settings.model}"
+
+
+def taken_over(failed: LoopSettings, by: LoopSettings, err: ProviderError) -> ModelFallback:
+    """Tells that one model goes on for another that failed."""
+    return ModelFallback(by.provider_name, by.model, failed.provider_name, failed.model, str(err))
 
 
 def _too_long(err: ContextOverflowError) -> ContextOverflowError:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from openheim.agent.compaction import Compaction
 from openheim.agent.model import call_model
+from openheim.agent.requests import FALLBACK_ERRORS, step_suffix, taken_over
 from openheim.agent.results import cut_text
 from openheim.agent.steps import timestamp
-from openheim.errors import EmptyResponseError
+from openheim.errors import BlockedError, EmptyResponseError
 from openheim.events import Notice
 from openheim.messages import ImageBlock, Message, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from openheim.providers import ModelRequest
@@ -65,15 +66,27 @@ async def compact(
 ) -> CompactionResult | None:
     """Summarises everything but the latest turn, for the requests to come. No turn may be running.
 
+    Where the model cannot, the next of its fallbacks is asked.
+
     Returns:
         What was done, or None if there is nothing to summarise.
 
     Raises:
-        ProviderError: the model did not write a summary; nothing is changed.
+        ProviderError: the last of them did not write a summary; nothing is changed.
     """
-    settings.fitter.bind(settings)
-    settings.fitter.update(history.messages)
-    return await summarise(settings, history, publish=publish)
+    fallbacks = iter(settings.fallbacks)
+    asked = ""
+    while True:
+        settings.fitter.bind(settings)
+        settings.fitter.update(history.messages)
+        try:
+            return await summarise(settings, history, publish=publish, asked=asked)
+        except FALLBACK_ERRORS as err:
+            following = next(fallbacks, None)
+            if following is None:
+                raise
+            publish(taken_over(settings, following, err))
+            settings, asked = following, step_suffix(following)
 
 
 async def summarise(
@@ -83,12 +96,14 @@ async def summarise(
     publish: Callable[[Event], None],
     spend: Callable[[Usage | None], None] = lambda usage: None,
     room: Room | None = None,
+    asked: str = "",
 ) -> CompactionResult | None:
-    """As :func:`compact`, in a turn that has a request to make.
+    """As :func:`compact`, in a turn that has a request to make, and by this model alone.
 
     Args:
         spend: told what failed attempts cost, as by :func:`~openheim.agent.model.call_model`.
         room: what the request may have; as few turns are summarised as that allows. None for as many as possible.
+        asked: what the key of the step ends with if this is not the session's own model.
     """
     fitter = settings.fitter
     end = fitter.summary_end(room)
@@ -97,17 +112,19 @@ async def summarise(
     part, upto = fitter.summarised_part(end)
     limit = fitter.limit or DEFAULT_REQUEST_BYTES
     text = cut_text(_as_text(part), max(limit - FRAME_BYTES, RESULT_BYTES), advice="the middle of the conversation")
+    most = settings.context.max_output_tokens
     request = ModelRequest(
         model=settings.model,
         system=_SYSTEM,
         messages=[Message("user", (TextBlock(f"{text}\n\n[End of the conversation]\n\n{_TASK}"),), id=f"{upto}:part")],
-        max_tokens=min(settings.max_tokens or SUMMARY_TOKENS, SUMMARY_TOKENS),
+        max_tokens=min(settings.max_tokens or SUMMARY_TOKENS, most or SUMMARY_TOKENS, SUMMARY_TOKENS),
         thinking="off",
+        max_output_tokens=most,
     )
     reply = await call_model(
         settings,
         request,
-        step=("compaction", upto),
+        step=("compaction", upto + asked),
         emit=lambda delta: None,
         shown=lambda: False,
         publish=publish,
@@ -126,7 +143,9 @@ async def summarise(
 
 def _summary(reply: ModelReply) -> str:
     text = "".join(block.text for block in reply.content if isinstance(block, TextBlock)).strip()
-    if not text or reply.finish == "refusal":
+    if reply.finish == "refusal":
+        raise BlockedError("the model refused to write a summary", usage=reply.usage)
+    if not text:
         raise EmptyResponseError("the model did not write a summary", usage=reply.usage, retryable=False)
     return text
 

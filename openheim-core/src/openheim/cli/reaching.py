@@ -11,7 +11,7 @@ from openheim.cli.findings import Finding
 from openheim.config.masking import without_keys
 from openheim.config.selection import resolve_entry
 from openheim.errors import AuthError, BillingError, OpenheimError, ProviderError, ServerError
-from openheim.provider_errors import mask_key
+from openheim.provider_errors import mask_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +34,10 @@ def examine_providers(runtime: Runtime, names: Sequence[str], *, offline: bool) 
         settings = None
         try:
             settings, _options = resolve_entry(runtime.loaded.config, name, os.environ)
-            ready[name] = settings, runtime.bind(name, None)
+            binding = runtime.bind(name, None)
+            ready[name] = runtime.provider_settings(name), binding
         except OpenheimError as err:
-            found[name] = Finding(f"provider {name}", "problem", mask_key(str(err), settings))
+            found[name] = Finding(f"provider {name}", "problem", mask_secrets(str(err), settings))
     if offline:
         for name, (settings, _binding) in ready.items():
             found[name] = Finding(f"provider {name}", "ok", f"{_described(settings)}, not tried")
@@ -74,7 +75,7 @@ async def _ask(runtime: Runtime, settings: ProviderSettings, binding: ModelBindi
         finding = _failed(subject, described, err)
     except (Exception, SystemExit) as err:  # whatever a plugin raises is what is wrong with it
         finding = Finding(subject, "problem", f"{described}, its plugin failed: {type(err).__name__}: {err}")
-    return Finding(subject, finding.status, mask_key(finding.detail, settings))
+    return Finding(subject, finding.status, mask_secrets(finding.detail, settings))
 
 
 async def _ask_for_models(subject: str, described: str, provider: Provider, model: str) -> Finding:

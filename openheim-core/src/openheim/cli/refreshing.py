@@ -9,7 +9,7 @@ import anyio
 from openheim.cli.failures import warn
 from openheim.cli.starting import note
 from openheim.errors import OpenheimError
-from openheim.provider_errors import mask_key
+from openheim.provider_errors import mask_secrets
 from openheim.runtime.model_lists import ListSource, ask_for_models, store_models
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def refresh_models(runtime: Runtime, names: Sequence[str]) -> bool:
             warn(f"provider {name!r}: no answer within {REFRESH_TIMEOUT_SECS:g} s")
         except OpenheimError as err:
             failed.append(name)
-            warn(mask_key(f"provider {name!r}: {err}", settings))
+            warn(mask_secrets(f"provider {name!r}: {err}", settings))
 
     async def refresh_all() -> None:
         async with runtime, anyio.create_task_group() as group:

@@ -82,7 +82,7 @@ class BoundProviders:
         self._embedder: Embedder | None = None
         self._listed: dict[str, dict[str, ModelInfo]] = {}
         self._selected: dict[tuple[str | None, str | None], tuple[str, str]] = {}
-        #: Keys of the providers in use, which no child process may be given.
+        #: Keys and other secrets of the providers in use, which no child process may be given.
         self.secrets: set[str] = set()
 
     def bind(self, provider: str | Provider | None, model: str | None) -> ModelBinding:
@@ -145,8 +145,7 @@ class BoundProviders:
         if self._embedder is None and name and model:
             selection = select_provider(self._loaded.config, provider=name, model=model)
             settings = self._with_options(selection, "embeddings")
-            if settings.api_key:
-                self.secrets.add(settings.api_key)
+            self.secrets.update(settings.secrets)
             self._embedder = self._host.create_embedder(settings.kind, settings, model, self._http())
         return self._embedder
 
@@ -177,8 +176,7 @@ class BoundProviders:
         name = selection.settings.name
         if name not in self._providers:
             settings = self._with_options(selection, "providers")
-            if settings.api_key:
-                self.secrets.add(settings.api_key)
+            self.secrets.update(settings.secrets)
             self._providers[name] = (self._host.create_provider(settings.kind, settings, self._http()), settings)
         selected = name, _checked_model(self._providers[name][0], selection.model, name)
         if not selection.notice and len(self._selected) < _KEPT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from openheim import (
@@ -9,12 +10,10 @@ from openheim import (
     InvalidRequestError,
     ModelInfo,
     ProviderError,
-    classify_error,
-    read_document,
     read_reply,
 )
-from openheim.headers import credential_headers
 from openheim.jsontext import wire_bytes
+from openheim.service import HttpService
 from openheim_provider_anthropic.assemble import MessagesAssembler
 from openheim_provider_anthropic.body import Conversation, tools_of
 from openheim_provider_anthropic.history import WIRE, container_of
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ("AnthropicProvider",)
 
 _BASE = "https://api.anthropic.com/v1"
-_KEY_VARIABLE = "ANTHROPIC_API_KEY"
 _VERSION = "2023-06-01"
 
 
@@ -58,44 +56,26 @@ class AnthropicProvider:
     structured_output = True
 
     def __init__(self, settings: ProviderSettings, http: HttpClient) -> None:
-        options: Settings | None = settings.options if settings.has_own_options else None
-        base = settings.api_base.rstrip("/") or _BASE
-        where = f"[providers.{settings.name}]"
-        self._key_variable = settings.key_variable or (_KEY_VARIABLE if base == _BASE else "")
-        if base == _BASE and not settings.api_key:
-            raise ConfigError(
-                f"provider {settings.name!r} has no key",
-                hint=f"set {self._key_variable}, or env_var or api_key in {where}",
-            )
         try:
             parse_thinking(settings.thinking)
         except ValueError as err:
-            raise ConfigError(f"provider {settings.name!r}: {err}", hint=f"change it in {where}") from err
+            raise ConfigError(
+                f"provider {settings.name!r}: {err}", hint=f"change it in [providers.{settings.name}]"
+            ) from err
         self._settings = settings
-        self._http = http
-        self._base = base
-        self._headers = {
-            "content-type": "application/json",
-            "accept": "text/event-stream",
-            "anthropic-version": _VERSION,
-        }
-        if settings.api_key:
-            self._headers["x-api-key"] = settings.api_key
-        self._mark = _mark(True)
-        self._extra_body: dict[str, Any] = {}
-        self._server_tools: tuple[bytes, ...] = ()
+        self._service = HttpService(
+            settings,
+            http,
+            base=_BASE,
+            key_variable="ANTHROPIC_API_KEY",
+            key_header="x-api-key",
+            headers={"anthropic-version": _VERSION},
+        )
+        options: Settings | None = self._service.options
+        self._mark = _mark(options.cache if options is not None else True)
+        self._server_tools = tuple(map(wire_bytes, options.server_tools)) if options is not None else ()
         #: What the service itself said about its models.
         self._traits: dict[str, ModelTraits] = {}
-        if options is not None:
-            if base.lower().startswith("http:") and (secret := credential_headers(options.extra_headers)):
-                raise ConfigError(
-                    f"provider {settings.name!r} would send {', '.join(secret)} over plain http, in clear",
-                    hint=f"use an https address, or take them out of extra_headers in {where} for a local server",
-                )
-            self._headers |= options.extra_headers
-            self._extra_body = options.extra_body
-            self._mark = _mark(options.cache)
-            self._server_tools = tuple(map(wire_bytes, options.server_tools))
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call; see :class:`openheim.providers.Provider`."""
@@ -107,15 +87,9 @@ class AnthropicProvider:
         names = tools_of(request.tools).names
 
         def classified(response: HttpResponse, body: bytes) -> ProviderError:
-            return self._with_advice(self._classified(response, body), fields)
+            return self._with_advice(self._service.classified(response, body), fields)
 
-        async with self._http.stream(
-            "POST",
-            f"{self._base}/messages",
-            headers=self._headers,
-            content=content,
-            timeout_secs=self._settings.timeout_secs,
-        ) as response:
+        async with self._service.post("/messages", content) as response:
             return await read_reply(response, MessagesAssembler(emit, self._settings, names), classified)
 
     async def models(self) -> list[ModelInfo]:
@@ -141,17 +115,15 @@ class AnthropicProvider:
     async def _models_page(self, after: str) -> dict[str, Any]:
         from urllib.parse import quote
 
-        headers = {name: value for name, value in self._headers.items() if name != "content-type"}
-        headers["accept"] = "application/json"
-        url = f"{self._base}/models?limit={_PAGE}" + (f"&after_id={quote(after, safe='')}" if after else "")
-        timeout = self._settings.timeout_secs
-        async with self._http.stream("GET", url, headers=headers, timeout_secs=timeout) as response:
-            return await read_document(response, _page, self._classified, entry=self._settings.name)
+        path = f"/models?limit={_PAGE}" + (f"&after_id={quote(after, safe='')}" if after else "")
+        return await self._service.get(path, _page)
 
     def _fields(self, request: ModelRequest, conversation: Conversation) -> tuple[dict[str, Any], str]:
         """The fields of the body beside the conversation, and what is said about the form of the reply in words."""
         settings = self._settings
         traits = self._traits.get(request.model) or traits_of(request.model)
+        if request.max_output_tokens is not None:
+            traits = replace(traits, max_output=request.max_output_tokens)
         try:
             thinking = parse_thinking(settings.thinking if request.thinking is None else request.thinking)
         except ValueError as err:
@@ -169,7 +141,7 @@ class AnthropicProvider:
                 config["format"] = {"type": "json_schema", "schema": form}
             else:
                 instruction = _INSTRUCTION + _text_of(request.response_schema)
-        return _joined(fields, self._extra_body), instruction
+        return _joined(fields, self._service.extra_body), instruction
 
     def _with_advice(self, err: ProviderError, fields: Mapping[str, Any]) -> ProviderError:
         if isinstance(err, InvalidRequestError) and "thinking" in fields and "thinking" in err.message.lower():
@@ -177,11 +149,6 @@ class AnthropicProvider:
                 err.hint or f"set thinking in [providers.{self._settings.name}] to what the model takes, or to off"
             )
         return err
-
-    def _classified(self, response: HttpResponse, body: bytes) -> ProviderError:
-        return classify_error(
-            response.status, response.headers, body, settings=self._settings, key_variable=self._key_variable
-        )
 
 
 def _mark(cache: bool | str) -> bytes:

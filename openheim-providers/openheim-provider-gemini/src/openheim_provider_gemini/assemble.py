@@ -20,7 +20,7 @@ from openheim import (
     token_count,
 )
 from openheim.jsontext import is_deep
-from openheim.provider_errors import mask_key
+from openheim.provider_errors import mask_secrets
 from openheim_provider_gemini.contents import PART, is_writable
 from openheim_provider_gemini.signatures import SignedSpan, opaque_from
 
@@ -256,9 +256,9 @@ class GeminiAssembler(EventAssembler):
             )
 
     def _with_words(self, lead: str, reason: str, said: dict[str, Any]) -> str:
-        reason = mask_key(reason, self._settings)[:_SAID_CHARACTERS]
+        reason = mask_secrets(reason, self._settings)[:_SAID_CHARACTERS]
         words = said.get("blockReasonMessage") or said.get("finishMessage")
         if not isinstance(words, str) or not words.strip():
             return f"{lead}{reason}" if reason else ""
-        words = " ".join(mask_key(words, self._settings).split())[:_SAID_CHARACTERS]
+        words = " ".join(mask_secrets(words, self._settings).split())[:_SAID_CHARACTERS]
         return f"{lead}{reason} ({words})" if reason else f"{lead}{words}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from openheim import InvalidRequestError, ServerError
 from openheim.jsontext import wire_bytes
-from openheim_provider_gemini.service import Service, resource_path
+from openheim_provider_gemini.service import answer_object, resource_path, service_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,14 +21,14 @@ _BATCH = 100
 
 
 class GeminiEmbedder:
-    """Speaks ``batchEmbedContents``. Raises as :class:`Service` does.
+    """Speaks ``batchEmbedContents``. Raises as :func:`service_of` does.
 
     Args:
         model: the model that makes the embeddings, such as ``gemini-embedding-001``.
     """
 
     def __init__(self, settings: ProviderSettings, model: str, http: HttpClient) -> None:
-        self._service = Service(settings, http)
+        self._service = service_of(settings, http)
         self._model = model if "/" in model else f"models/{model}"
         self.dimension: int | None = None
 
@@ -44,8 +44,10 @@ class GeminiEmbedder:
 
     async def _embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
         requests = [{"model": self._model, "content": {"parts": [{"text": text}]}} for text in texts]
-        path = f"{resource_path(self._model)}:batchEmbedContents"
-        answer = await self._service.document(self._service.post(path, wire_bytes({"requests": requests})))
+        path = f"/{resource_path(self._model)}:batchEmbedContents"
+        content = wire_bytes({"requests": requests})
+        async with self._service.post(path, content, accept="application/json") as response:
+            answer = await self._service.document(response, answer_object)
         entries = answer.get("embeddings")
         count = len(entries) if isinstance(entries, list) else 0
         if not isinstance(entries, list) or count != len(texts):

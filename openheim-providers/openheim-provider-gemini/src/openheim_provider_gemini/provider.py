@@ -8,7 +8,7 @@ from openheim import ModelInfo, read_reply
 from openheim_provider_gemini.assemble import GeminiAssembler
 from openheim_provider_gemini.body import request_body, response_format, tool_names
 from openheim_provider_gemini.contents import WIRE
-from openheim_provider_gemini.service import Service, resource_path
+from openheim_provider_gemini.service import answer_object, resource_path, service_of
 from openheim_provider_gemini.thinking import thinking_config
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _MAX_PAGES = 20
 
 
 class GeminiProvider:
-    """Speaks ``streamGenerateContent``. Raises as :class:`Service` does."""
+    """Speaks ``streamGenerateContent``. Raises as :func:`service_of` does."""
 
     wire = WIRE
     default_model = "gemini-3.8-flash"
@@ -30,14 +30,14 @@ class GeminiProvider:
 
     def __init__(self, settings: ProviderSettings, http: HttpClient) -> None:
         self._settings = settings
-        self._service = Service(settings, http)
+        self._service = service_of(settings, http)
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call; see :class:`openheim.providers.Provider`."""
-        path = f"{resource_path(request.model)}:streamGenerateContent?alt=sse"
+        path = f"/{resource_path(request.model)}:streamGenerateContent?alt=sse"
         content = request_body(request, self._parameters(request), self._settings.name)
         assembler = GeminiAssembler(emit, tool_names(request.tools), self._settings)
-        async with self._service.post(path, content, accept="text/event-stream") as response:
+        async with self._service.post(path, content) as response:
             return await read_reply(response, assembler, self._service.classified)
 
     async def models(self) -> list[ModelInfo]:
@@ -51,8 +51,8 @@ class GeminiProvider:
         found: dict[str, ModelInfo] = {}
         token = ""
         for _ in range(_MAX_PAGES):
-            path = f"models?pageSize={_PAGE}" + (f"&pageToken={quote(token, safe='')}" if token else "")
-            page = await self._service.document(self._service.get(path))
+            path = f"/models?pageSize={_PAGE}" + (f"&pageToken={quote(token, safe='')}" if token else "")
+            page = await self._service.get(path, answer_object)
             entries = page.get("models")
             for entry in entries if isinstance(entries, list) else ():
                 if isinstance(entry, dict) and (info := _model_info(entry)) is not None:

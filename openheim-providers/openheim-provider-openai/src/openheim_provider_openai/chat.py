@@ -24,11 +24,18 @@ _CACHE_KEY = "openai-chat"
 
 
 def chat_body(
-    request: ModelRequest, dialect: Dialect, tools: bytes, parameters: Mapping[str, Any], *, system: str | None = None
+    request: ModelRequest,
+    dialect: Dialect,
+    provider: str,
+    tools: bytes,
+    parameters: Mapping[str, Any],
+    *,
+    system: str | None = None,
 ) -> bytes:
     """The body of a request.
 
     Args:
+        provider: the entry that is asked.
         tools: the field of the tools, with a comma before it.
         parameters: its other fields, such as ``stream``; at least one.
         system: the system text in place of the request's.
@@ -38,7 +45,7 @@ def chat_body(
     """
     kept = request.cache.get(_CACHE_KEY)
     if not isinstance(kept, _Kept):
-        kept = request.cache[_CACHE_KEY] = _Kept(dialect)
+        kept = request.cache[_CACHE_KEY] = _Kept(dialect, provider)
     kept.update(request.messages)
     head = kept.system_bytes(request.system if system is None else system)
     return b"".join(
@@ -76,9 +83,9 @@ class _Kept:
 
     __slots__ = ("_encode", "_messages", "_runs", "_strict", "_system", "buffer")
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, provider: str) -> None:
         self.buffer = bytearray()
-        self._encode = ChatMessages(dialect)
+        self._encode = ChatMessages(dialect, provider)
         self._strict = dialect.strict_roles
         self._messages: list[Message] = []
         self._runs: list[_Run] = []

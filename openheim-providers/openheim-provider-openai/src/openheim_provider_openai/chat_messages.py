@@ -45,11 +45,16 @@ _CALL_ID = r"[!-~]{1,40}"
 class ChatMessages:
     """Encodes messages as a dialect wants them. Each message of the wire comes with a comma before it.
 
+    Args:
+        provider: the entry that is asked, which gets back what its own service told of reasoning.
+
     Attributes:
         ids: the ids of calls; to be brought to the messages of a request before these are encoded.
     """
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, provider: str) -> None:
+        self._provider = provider
+        self._returns_details = dialect.reasoning_details
         self._strict = dialect.strict_roles
         self._echo = dialect.echo_reasoning
         self.ids = CallIds(dialect.tool_id_pattern or _CALL_ID)
@@ -117,7 +122,15 @@ class ChatMessages:
             # Who wants reasoning back wants it with every call, and empty where there was none.
             if reasoning or calls:
                 encoded[self._echo] = reasoning
+        if self._returns_details and (details := self._details(messages)):
+            encoded["reasoning_details"] = details
         return encoded | ({"tool_calls": calls} if calls else {})
+
+    def _details(self, messages: Sequence[Message]) -> list[Any]:
+        from openheim_provider_openai.reasoning_details import details_of
+
+        own = (message for message in messages if message.is_from(CHAT, self._provider))
+        return [detail for message in own for detail in details_of(message)]
 
     def _call(self, message: Message, block: ToolUseBlock) -> dict[str, Any]:
         # A call that was cut or badly written would be refused for the rest of the session.

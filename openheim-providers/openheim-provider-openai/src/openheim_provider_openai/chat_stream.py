@@ -9,6 +9,7 @@ from openheim_provider_openai.tool_calls import ToolCalls
 
 if TYPE_CHECKING:
     from openheim import EmitDelta, Finish, ModelReply, ProviderSettings
+    from openheim_provider_openai.reasoning_details import ReasoningDetails
 
 __all__ = ("ChatAssembler",)
 
@@ -29,10 +30,18 @@ _FINISHES: dict[str, Finish] = {
 
 
 class ChatAssembler(EventAssembler):
-    """Reads one stream of Chat Completions."""
+    """Reads one stream of Chat Completions.
 
-    def __init__(self, emit: EmitDelta, settings: ProviderSettings | None = None) -> None:
+    Args:
+        keeps_details: whether ``reasoning_details`` are kept, to be sent back.
+    """
+
+    def __init__(
+        self, emit: EmitDelta, settings: ProviderSettings | None = None, *, keeps_details: bool = False
+    ) -> None:
         super().__init__(emit, settings)
+        self._keeps_details = keeps_details
+        self._details: ReasoningDetails | None = None
         self._said = ""
         self._refused = False
         self._calls = ToolCalls()
@@ -74,6 +83,8 @@ class ChatAssembler(EventAssembler):
         """
         if self._said == "error":
             raise ServerError("the service broke off its answer because of an error")
+        if self._details is not None:
+            self.opaque = self._details.opaque()
         return super().reply()
 
     def _take_delta(self, delta: dict[str, Any]) -> None:
@@ -81,6 +92,8 @@ class ChatAssembler(EventAssembler):
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")  # Some servers send both: one thought.
         if reasoning and isinstance(reasoning, str):
             self.parts.write(reasoning, thinking=True)
+        if self._keeps_details and (details := delta.get("reasoning_details")):
+            self._take_details(details)
         if content:
             if isinstance(content, str):
                 self.parts.write(content)
@@ -94,6 +107,13 @@ class ChatAssembler(EventAssembler):
         if calls:
             for place, entry in enumerate(calls):
                 self._take_call(entry, place)
+
+    def _take_details(self, details: list[Any]) -> None:
+        if self._details is None:
+            from openheim_provider_openai.reasoning_details import ReasoningDetails
+
+            self._details = ReasoningDetails()
+        self._details.add(details)
 
     def _take_parts(self, parts: list[dict[str, Any]]) -> None:
         """Content as a list of typed parts, which Mistral's reasoning models send."""

@@ -37,6 +37,7 @@ class Dialect(NamedTuple):
         key_header: the header that carries the key.
         reasoning: whether models think first; None for what their names say.
         reasoning_summary: which summary of thoughts is asked for; None for ``auto`` until the service refuses it.
+        reasoning_details: whether ``reasoning_details`` of replies go back with them, on Chat.
     """
 
     wire: Literal["chat", "responses"] | None = "chat"
@@ -51,6 +52,7 @@ class Dialect(NamedTuple):
     key_header: str = "authorization"
     reasoning: bool | None = None
     reasoning_summary: str | None = None
+    reasoning_details: bool = False
 
     def wire_for(self, model: str) -> str:
         """The wire's name for a model."""
@@ -102,4 +104,5 @@ _OWN = (
     "response_format",
     "reasoning",
     "reasoning_summary",
+    "reasoning_details",
 )

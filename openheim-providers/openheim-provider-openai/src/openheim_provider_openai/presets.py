@@ -47,7 +47,9 @@ PRESETS: dict[str, Preset] = {
         },
         hosts=(".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"),
     ),
-    "openrouter": Preset({"wire": "chat", "max_tokens_field": "max_tokens"}, hosts=("openrouter.ai",)),
+    "openrouter": Preset(
+        {"wire": "chat", "max_tokens_field": "max_tokens", "reasoning_details": True}, hosts=("openrouter.ai",)
+    ),
     "deepseek": Preset(
         {
             "wire": "chat",

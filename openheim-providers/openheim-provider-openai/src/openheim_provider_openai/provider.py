@@ -71,7 +71,7 @@ class OpenAIProvider:
         self._service = Service(kind, settings, http)
         self._dialect = dialect = self._service.dialect
         self.wire = self.wire_for(settings.default_model or self.default_model)
-        self._extra_body = self._service.options.extra_body if self._service.options is not None else {}
+        self._extra_body = self._service.extra_body
         self._chat_tools = ToolEncoder(chat_tool, reduces=dialect.reduces_schemas)
         self._responses_tools = ToolEncoder(responses_tool, reduces=dialect.reduces_schemas)
         self._items: dict[bool, ItemEncoder] = {}
@@ -141,7 +141,8 @@ class OpenAIProvider:
         if dialect.prompt_cache_key and request.session_id:
             parameters["prompt_cache_key"] = _cache_key(request.session_id)
         tools = self._chat_tools.encode(request.tools)
-        content = chat_body(request, dialect, tools.field, _merged(parameters, self._extra_body), system=system)
+        fields = _merged(parameters, self._extra_body)
+        content = chat_body(request, dialect, self._settings.name, tools.field, fields, system=system)
         return "/chat/completions", content, optional, tools.names
 
     def _responses_request(self, request: ModelRequest) -> tuple[str, bytes, list[str], ToolNames | None]:
@@ -209,7 +210,7 @@ class OpenAIProvider:
             from openheim_provider_openai.responses_stream import ResponsesAssembler
 
             return ResponsesAssembler(emit, self._settings)
-        return ChatAssembler(emit, self._settings)
+        return ChatAssembler(emit, self._settings, keeps_details=self._dialect.reasoning_details)
 
     def _classified(self, response: HttpResponse, body: bytes) -> ProviderError:
         """The error that an answer on the Responses wire stands for. Not every gateway before OpenAI has that wire."""

@@ -63,6 +63,9 @@ class Settings(ServiceSettings):
     reasoning_summary: Literal["auto", "concise", "detailed", "none"] | None = Field(
         default=None, description="Which summary of thoughts is asked for; left out, auto until it is refused."
     )
+    reasoning_details: bool | None = Field(
+        default=None, description="Whether reasoning_details of replies go back with them. For the Chat wire."
+    )
     api_version: str | None = Field(default=None, description="Sent as api-version with every request, for Azure.")
     dimensions: int | None = Field(default=None, ge=1, description="Numbers in a vector, for embeddings.")
 
