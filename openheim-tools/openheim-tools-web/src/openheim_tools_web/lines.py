@@ -62,7 +62,7 @@ class Lines:
         self._at_start, self._blank, self._joined = text.endswith("\n"), False, False
 
     def break_line(self, count: int = 1) -> None:
-        """Ends the line; 2 leaves a blank line too. Breaks next to each other do not add up, nor count behind a prefix."""
+        """Ends the line; 2 leaves a blank line too. Breaks in a row do not add up, nor count behind a prefix."""
         self._blank = False
         if self._joined or self._prefix:
             return

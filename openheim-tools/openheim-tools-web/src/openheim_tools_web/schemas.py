@@ -11,10 +11,10 @@ from typing import Any, Final
 __all__ = ("DESCRIPTION", "WEB_FETCH")
 
 DESCRIPTION: Final = (
-    "Fetch a web page or other text-like resource (HTML, plain text, JSON, XML) from a public http(s) URL and return"
-    " its content as plain text. HTML is stripped of markup. Requests time out after 20 seconds, redirects are not followed"
-    " automatically (the redirect target is reported instead), and content is truncated at 256 KiB. Only"
-    " publicly-routable addresses can be fetched."
+    "Fetch a web page or other text-like resource (HTML, plain text, JSON, XML) from a public http(s) URL and return "
+    "its content as plain text. HTML is stripped of markup. Requests time out after 20 seconds, redirects are not "
+    "followed automatically (the redirect target is reported instead), and content is truncated at 256 KiB. Only "
+    "publicly-routable addresses can be fetched."
 )
 
 WEB_FETCH: Final[dict[str, Any]] = {

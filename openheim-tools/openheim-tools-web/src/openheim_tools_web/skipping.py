@@ -17,8 +17,8 @@ _NOT_READ = frozenset(
 _VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 #: Elements that may go without an end tag, and the tags that end them then.
 _PARAGRAPH_ENDS = frozenset(
-    "address article aside blockquote center details dialog div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5"
-    " h6 header hr main menu nav ol p pre section table ul".split()
+    "address article aside blockquote center details dialog div dl fieldset figcaption figure footer form h1 h2 h3 h4"
+    " h5 h6 header hr main menu nav ol p pre section table ul".split()
 )
 _ROW_ENDS = frozenset(("tr", "tbody", "thead", "tfoot"))
 _IMPLIED_ENDS = {
