@@ -88,8 +88,8 @@ def _declared(start: bytes) -> str | None:
 
 def _guess(body: bytes | bytearray) -> str:
     try:
-        # A character cut by the end of what was read is no fault.
-        codecs.utf_8_decode(body, "strict", False)
+        text, read = codecs.utf_8_decode(body, "strict", False)
     except UnicodeDecodeError:
         return "cp1252"
-    return "utf-8"
+    # A character cut by the end of what was read is no fault, if there are whole ones before it.
+    return "cp1252" if read < len(body) and text.isascii() else "utf-8"

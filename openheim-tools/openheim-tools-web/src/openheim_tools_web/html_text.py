@@ -67,7 +67,7 @@ class _Reader:
         self._base = address
         self._lines = Lines()
         self._skipping = Skipping()
-        self._titles: list[str] = []
+        self._titles: list[list[str]] = []
         self._in_title = False
         self._lists: list[int | None] = []  # the next number, or None for one without
         self._rows: list[int] = []  # cells of the current row, for each open table
@@ -93,7 +93,7 @@ class _Reader:
             if size >= MIN_MAIN_CHARS and size >= PART_SHARES[name] * len(whole):
                 text, part = inner, name if size < len(whole.strip()) else ""
                 break
-        title = " ".join("".join(self._titles).split())
+        title = " ".join("".join(self._titles[0]).split()) if self._titles else ""
         return ReadablePage(title, text.strip("\n"), part, self.done)
 
     # --- what the tokens tell ---
@@ -104,7 +104,8 @@ class _Reader:
                 self._break(1)
             return
         if name == "title":
-            self._in_title = not self._titles
+            self._in_title = True
+            self._titles.append([])
             return
         if name in _BLOCKS:
             self._break(2 if name in _PARAGRAPHS and not (name in _LISTS and self._lists) else 1)
@@ -192,7 +193,7 @@ class _Reader:
 
     def text(self, text: str) -> None:
         if self._in_title:
-            self._titles.append(text)
+            self._titles[-1].append(text)
         elif not self._skipping.active:
             self._write(text)
 

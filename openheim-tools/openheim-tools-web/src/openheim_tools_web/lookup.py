@@ -26,7 +26,8 @@ async def look_up(host: str, port: int) -> list[str]:
     Raises:
         ToolError: there are none, or too many look-ups have not come back yet.
     """
-    if not _room.acquire(blocking=False):
+    room = _room
+    if not room.acquire(blocking=False):
         raise ToolError("too many look-ups of names are still unanswered; try again later")
     token, done = anyio.lowlevel.current_token(), anyio.Event()
     found: list[str] = []
@@ -39,7 +40,7 @@ async def look_up(host: str, port: int) -> list[str]:
         except (OSError, UnicodeError) as err:
             problem.append(str(getattr(err, "strerror", None) or err))
         finally:
-            _room.release()
+            room.release()
         # The loop may have ended meanwhile.
         with contextlib.suppress(RuntimeError):
             anyio.from_thread.run_sync(done.set, token=token)
@@ -48,7 +49,7 @@ async def look_up(host: str, port: int) -> list[str]:
     try:
         threading.Thread(target=ask, name="look-up", daemon=True).start()
     except RuntimeError as err:
-        _room.release()
+        room.release()
         raise ToolError(f"cannot look up {host}: {err}") from err
     await done.wait()
     if not found:

@@ -8,8 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from openheim import ToolError
 from openheim_tools_web.exceptions import PrivateHost, parse_private_host
+from openheim_tools_web.urls import parse_url
 
 __all__ = ("Settings",)
+
+_PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
 class Settings(BaseModel):
@@ -41,6 +44,21 @@ class Settings(BaseModel):
             except ValueError as err:
                 raise ValueError(f"{entry!r} {err}") from None
         return entries
+
+    @field_validator("proxy")
+    @classmethod
+    def _usable(cls, proxy: str) -> str:
+        if not proxy:
+            return proxy
+        scheme, separator, rest = proxy.rpartition("://")
+        if separator and scheme.lower() not in _PROXY_SCHEMES:
+            raise ValueError(f"must start with {', '.join(f'{one}://' for one in _PROXY_SCHEMES)}")
+        try:
+            # User and password may stand before the host.
+            parse_url(f"http://{rest.rpartition('@')[2]}")
+        except ToolError:
+            raise ValueError("is not of the form SCHEME://HOST:PORT") from None
+        return proxy
 
     @cached_property
     def private_hosts(self) -> tuple[PrivateHost, ...]:

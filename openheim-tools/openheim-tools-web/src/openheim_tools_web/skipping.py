@@ -43,7 +43,7 @@ class Skipping:
     def __init__(self) -> None:
         self._name = ""  # of the element that is left out
         self._inside: dict[str, int] = {}  # open elements inside it
-        self._open = 0  # all of those together
+        self._open = 0  # those of them that need an end tag
 
     @property
     def active(self) -> bool:
@@ -56,7 +56,7 @@ class Skipping:
         if self._name:
             if name not in _VOID and not closed:
                 self._inside[name] = self._inside.get(name, 0) + 1
-                self._open += 1
+                self._open += name not in _IMPLIED_ENDS
             return True
         # Pages that hide themselves until a script has run are read all the same.
         if name not in _NOT_READ and (name in ("html", "body") or not _is_hidden(attributes)):
@@ -71,7 +71,7 @@ class Skipping:
             return False
         if self._inside.get(name):
             self._inside[name] -= 1
-            self._open -= 1
+            self._open -= name not in _IMPLIED_ENDS
             return True
         own = name == self._name
         # Of other end tags, those of elements inside were counted: this one belongs to an element around it.

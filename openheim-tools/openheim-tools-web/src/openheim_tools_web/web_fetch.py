@@ -13,7 +13,6 @@ from openheim_tools_web.charsets import decoded
 from openheim_tools_web.contents import content_of, media_type, sniffed
 from openheim_tools_web.fetching import Page, fetch
 from openheim_tools_web.guard import Guard
-from openheim_tools_web.html_text import readable_page
 from openheim_tools_web.lookup import look_up
 from openheim_tools_web.schemas import DESCRIPTION, WEB_FETCH
 from openheim_tools_web.urls import joined, parse_url
@@ -149,6 +148,8 @@ def _text(page: Page, url: WebUrl, raw: bool) -> str:
     text = decoded(page.body, content_type, markup=kind in ("html", "xml"))
     notes = []
     if kind == "html" and not raw:
+        from openheim_tools_web.html_text import readable_page
+
         readable = readable_page(text, str(url))
         text = f"Title: {readable.title}\n\n{readable.text}" if readable.title else readable.text
         if readable.part:
