@@ -23,8 +23,8 @@ CONTRACT: dict[str, Any] = {
     "name": "web_fetch",
     "description": "Fetch a web page or other text-like resource (HTML, plain text, JSON, XML) from a public http(s) "
     "URL and return its content as plain text. HTML is stripped of markup. Requests time out after 20 seconds, "
-    "redirects are not followed automatically (the redirect target is reported instead), and content is truncated at 256 KiB. "
-    "Only publicly-routable addresses can be fetched.",
+    "redirects are not followed automatically (the redirect target is reported instead), and content is truncated at "
+    "256 KiB. Only publicly-routable addresses can be fetched.",
     "parameters": {
         "type": "object",
         "properties": {"url": {"type": "string", "description": "The http:// or https:// URL to fetch"}},

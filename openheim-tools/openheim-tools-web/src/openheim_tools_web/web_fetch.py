@@ -1,21 +1,11 @@
-"""The tool web_fetch: a page of the public web as text."""
+"""The tool web_fetch. What it takes to fetch a page is imported with the first call."""
 
 from __future__ import annotations
 
-import re
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-import anyio.to_thread
-
-from openheim import TextBlock, ToolError, ToolResult
-from openheim_tools_web.charsets import decoded
-from openheim_tools_web.contents import content_of, media_type, sniffed
-from openheim_tools_web.fetching import Page, fetch
-from openheim_tools_web.guard import Guard
-from openheim_tools_web.lookup import look_up
+from openheim import TextBlock, ToolResult
 from openheim_tools_web.schemas import DESCRIPTION, WEB_FETCH
-from openheim_tools_web.urls import joined, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,20 +13,11 @@ if TYPE_CHECKING:
     from openheim import Turn
     from openheim.tools import Replay, ToolKind
     from openheim_tools_web.guard import LookUp
-    from openheim_tools_web.settings import Settings
-    from openheim_tools_web.urls import WebUrl
 
 __all__ = ("WebFetch",)
 
-_REDIRECTS = frozenset((301, 302, 303, 307, 308))
-#: Of an answer that is an error, so much is read, and so much of its text is told.
-ERROR_BYTES = 64 * 1024
-ERROR_CHARS = 500
-MAX_LOCATION_CHARS = 2000
-#: Room for the notes of a result.
+#: Room for the note that a result is cut.
 NOTE_BYTES = 1024
-#: What has no place in text, and would do odd things to a terminal.
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
 
 
 class WebFetch:
@@ -44,7 +25,7 @@ class WebFetch:
 
     Args:
         ca_file: certificate authorities to trust, or None for the usual ones.
-        look_up: finds the addresses of a name.
+        look_up: finds the addresses of a name; by default, the system does.
     """
 
     name = "web_fetch"
@@ -54,139 +35,26 @@ class WebFetch:
     read_only = True
     replay: Replay = "safe"
 
-    def __init__(self, *, ca_file: str | None = None, look_up: LookUp = look_up) -> None:
+    def __init__(self, *, ca_file: str | None = None, look_up: LookUp | None = None) -> None:
         self._ca_file = ca_file
         self._look_up = look_up
 
     def target(self, arguments: dict[str, Any], turn: Turn) -> str | None:
         """The address in its canonical spelling, so that no other spelling avoids a rule."""
+        from openheim_tools_web.urls import parse_url
+
         return str(parse_url(arguments["url"]))
 
     async def run(self, arguments: dict[str, Any], turn: Turn) -> ToolResult:
+        from openheim_tools_web.guard import Guard
+        from openheim_tools_web.lookup import look_up
+        from openheim_tools_web.pages import page_text, section
+        from openheim_tools_web.settings import Settings
+        from openheim_tools_web.urls import parse_url
+
         url = parse_url(arguments["url"])
-        start, raw = arguments.get("start", 0), arguments.get("raw", False)
-        settings = _settings(turn)
-        guard = Guard(self._look_up, settings.private_hosts)
-        guard.check(url)
-        page = await fetch(
-            url, guard, settings, ca_file=self._ca_file, wanted=lambda page: _wanted(page, settings.max_bytes)
-        )
-        _check_status(page, url)
-        # A large page takes a tenth of a second.
-        text = await anyio.to_thread.run_sync(_text, page, url, raw, abandon_on_cancel=True)
-        shown = _section(text, start, max(1024, turn.result_limit_bytes - NOTE_BYTES))
+        settings = Settings.model_validate(dict(turn.settings))
+        guard = Guard(self._look_up or look_up, settings.private_hosts)
+        text = await page_text(url, guard, settings, ca_file=self._ca_file, raw=arguments.get("raw", False))
+        shown = section(text, arguments.get("start", 0), max(1024, turn.result_limit_bytes - NOTE_BYTES))
         return ToolResult((TextBlock(shown),), display={"title": f"Fetch {url}"})
-
-
-def _settings(turn: Turn) -> Settings:
-    # A pydantic model, which starts do without.
-    from openheim_tools_web.settings import Settings
-
-    return Settings.model_validate(dict(turn.settings))
-
-
-def _wanted(page: Page, max_bytes: int) -> int:
-    """How many bytes of the body are of use.
-
-    Raises:
-        ToolError: none, since it is no text.
-    """
-    if page.status in _REDIRECTS:
-        return 0
-    kind = content_of(page.headers.get("content-type", ""))
-    if not 200 <= page.status < 300:
-        return ERROR_BYTES if kind is not None else 0
-    if kind is None:
-        what = _printable(media_type(page.headers["content-type"]))[:100]
-        raise _not_text(f"the content type is {what}")
-    return max_bytes
-
-
-def _not_text(why: str) -> ToolError:
-    return ToolError(f"{why}; only text can be fetched (HTML, plain text, JSON, XML)")
-
-
-def _check_status(page: Page, url: WebUrl) -> None:
-    """Raises:
-    ToolError: the answer is no success.
-    """
-    if page.status in _REDIRECTS and (location := page.headers.get("location", "").strip()):
-        try:
-            location = location.encode("latin-1").decode("utf-8")
-        except UnicodeError:
-            pass  # It is in Latin-1 already.
-        there = _printable(joined(str(url), location))[:MAX_LOCATION_CHARS]
-        raise ToolError(
-            f"{url} redirects to {there} (status {page.status}); redirects are not followed, so fetch that address if"
-            " you want what is there"
-        )
-    if 200 <= page.status < 300:
-        return
-    phrase = HTTPStatus(page.status).phrase if page.status in HTTPStatus._value2member_map_ else "unknown"
-    message = f"{url} answered with status {page.status} ({phrase})"
-    try:
-        excerpt = " ".join(_text(page, url, raw=False).split()) if page.body else ""
-    except ToolError:
-        excerpt = ""
-    if len(excerpt) > ERROR_CHARS:
-        excerpt = excerpt[:ERROR_CHARS] + " …"
-    raise ToolError(f"{message}: {excerpt}" if excerpt else message)
-
-
-def _text(page: Page, url: WebUrl, raw: bool) -> str:
-    """The text of a page, notes on what it lacks at its end.
-
-    Raises:
-        ToolError: it is no text.
-    """
-    content_type = page.headers.get("content-type", "")
-    kind = content_of(content_type)
-    if kind == "unknown":
-        kind = sniffed(page.body)
-        if kind is None:
-            raise _not_text("the server does not say what it sent, and it looks like no text")
-    text = decoded(page.body, content_type, markup=kind in ("html", "xml"))
-    notes = []
-    if kind == "html" and not raw:
-        from openheim_tools_web.html_text import readable_page
-
-        readable = readable_page(text, str(url))
-        text = f"Title: {readable.title}\n\n{readable.text}" if readable.title else readable.text
-        if readable.part:
-            notes.append(f"only what the page marks as its {readable.part} part is shown; raw=true gives all of it")
-        if readable.is_cut:
-            notes.append("the text of the page is too long, and cut here")
-    text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    # Half of a pair, from UTF-16 that is no such thing.
-    text = text.encode("utf-8", "replace").decode("utf-8")
-    if not text.strip():
-        text = "[the page has no text]" if page.body else f"[no content; the status is {page.status}]"
-    if page.shortfall:
-        notes.append(f"the page is not whole: {page.shortfall}")
-    return "\n".join([text, *(f"[{note}]" for note in notes)])
-
-
-def _section(text: str, start: int, room_bytes: int) -> str:
-    """The part of the text that fits, with a note that says how to see the next one.
-
-    Raises:
-        ToolError: there is nothing at ``start``.
-    """
-    if start and start >= len(text):
-        raise ToolError(f"start={start} is beyond the end: the text has {len(text):,} characters")
-    rest = text[start : start + room_bytes]
-    if len(rest) * 4 > room_bytes:
-        rest = rest.encode()[:room_bytes].decode("utf-8", "ignore")
-    end = start + len(rest)
-    if end == len(text):
-        return rest
-    # At the end of a line, where there is one.
-    line_end = rest.rfind("\n", len(rest) * 3 // 4)
-    if line_end > 0:
-        rest = rest[: line_end + 1]
-        end = start + len(rest)
-    return f"{rest.rstrip()}\n[characters {start:,} to {end:,} of {len(text):,}; go on with start={end}]"
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
