@@ -241,6 +241,29 @@ def test_settings_and_context_reach_the_hook() -> None:
     assert lines == []
 
 
+def test_a_hook_that_asks_for_no_settings_needs_a_model_only_for_a_section() -> None:
+    looked_at = []
+
+    class Lazy:
+        def __getattr__(self, name: str) -> Any:
+            if name != "Settings":
+                raise AttributeError(name)
+            looked_at.append(name)
+            return Settings
+
+        @hookimpl
+        def openheim_tools(self) -> Any:
+            return [good]
+
+    host, lines = host_of(x=Lazy())  # type: ignore[arg-type]  # all that host_of wants is a plugin
+    assert names(host.tools(CONTEXT)) == ["good"]
+    assert not looked_at
+    assert names(host.tools(CONTEXT, {"x": {"limit": 7}})) == ["good"]
+    with pytest.raises(ConfigError, match="unknown key"):
+        host.tools(CONTEXT, {"x": {"limits": 7}})
+    assert lines == []
+
+
 def test_wrong_settings_are_an_error() -> None:
     host, lines = host_of(x=Toolset([named("x")], Settings), ok=Toolset([good]))
     with pytest.raises(ConfigError, match=r"\[tools\.x\] limits: unknown key \(did you mean limit\?\)"):

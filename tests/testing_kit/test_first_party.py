@@ -231,12 +231,18 @@ class TestFiles(ToolsetContract):
     }
 
 
+class TestWeb(ToolsetContract):
+    """Its sample call, which takes a server, is made in ``tests/tools_web``."""
+
+    plugin = "openheim_tools_web.plugin"
+
+
 SUITES = (TestOpenAI, TestOpenAIResponses, TestOpenAICompatible, TestAnthropic, TestGemini, TestDemo)
 
 
 def test_every_installed_one_has_a_suite() -> None:
     tested = {("openheim.providers", suite.name) for suite in SUITES}
-    tested.add(("openheim.tools", "fs"))
+    tested |= {("openheim.tools", "fs"), ("openheim.tools", "web")}
     installed = {
         (point.group, point.name)
         for group in ("openheim.providers", "openheim.tools")

@@ -17,7 +17,7 @@ import anyio.lowlevel
 from openheim._watching import body_watcher
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from types import TracebackType
 
     from openheim._http.failures import RequestErrors
@@ -41,11 +41,23 @@ class HttpClient:
         proxy: address of a proxy for all requests, ``""`` for none; if left out, ``HTTP_PROXY``, ``HTTPS_PROXY`` and
             ``ALL_PROXY`` say. ``NO_PROXY`` counts in either case.
         ca_file: certificate authorities to trust, in place of ``SSL_CERT_FILE``, ``SSL_CERT_DIR`` and the usual ones.
+        resolve: chooses where connections go. It is given host and port (the host may be an address already) and
+            returns IP addresses, which are tried one after the other. Nothing is looked up beside it, so that an
+            address that was checked is the one that is used; a certificate is still checked against the name. An error
+            of openheim's that it raises reaches the caller as it is. Of proxies, only one that ``proxy`` names is used
+            then, since a proxy looks names up itself; what ``NO_PROXY`` exempts from that one is resolved here.
     """
 
-    def __init__(self, *, proxy: str | None = None, ca_file: str | None = None) -> None:
-        self._proxy = proxy
+    def __init__(
+        self,
+        *,
+        proxy: str | None = None,
+        ca_file: str | None = None,
+        resolve: Callable[[str, int], Awaitable[Sequence[str]]] | None = None,
+    ) -> None:
+        self._proxy = proxy or "" if resolve is not None else proxy
         self._ca_file = ca_file
+        self._resolve = resolve
         self._origins: dict[tuple[str, str, int], _Origin] = {}
         self._closed = False
 
@@ -90,7 +102,9 @@ class HttpClient:
         if origin is None:
             from openheim._http.transports import transport_factory
 
-            make = transport_factory(target, proxy=self._proxy, ca_file=self._ca_file, keep_secs=_IDLE_SECS)
+            make = transport_factory(
+                target, proxy=self._proxy, ca_file=self._ca_file, resolve=self._resolve, keep_secs=_IDLE_SECS
+            )
             origin = self._origins[key] = _Origin(make)
         return origin
 

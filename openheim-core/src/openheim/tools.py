@@ -148,11 +148,13 @@ class ToolsContext:
         work_dir: the boundary of file access.
         data_dir: where openheim keeps its own files.
         allow_shell: whether the settings allow running commands.
+        ca_file: certificate authorities to trust in connections, as ``[http] ca_file`` says; None for the usual ones.
     """
 
     work_dir: Path
     data_dir: Path
     allow_shell: bool = False
+    ca_file: str | None = None
 
 
 class FunctionTool:

@@ -46,7 +46,7 @@ class Toolboxes:
 
     def _make(self, boundary: Path) -> Toolbox:
         config = self._loaded.config
-        context = ToolsContext(boundary, self._loaded.data_dir, config.allow_shell)
+        context = ToolsContext(boundary, self._loaded.data_dir, config.allow_shell, config.http.ca_file)
         given = {tool.name for tool in self._given}
         offered = [offer for offer in self._host.tools(context, config.tools) if offer.tool.name not in given]
         return Toolbox(

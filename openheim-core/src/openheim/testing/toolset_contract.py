@@ -77,7 +77,7 @@ class ToolsetContract(Contract):
 
     @pytest.fixture
     def turn(self, context: ToolsContext) -> FakeTurn:
-        return FakeTurn(context.work_dir)
+        return FakeTurn(context.work_dir, settings=self.settings)
 
     def _name(self) -> str:
         return "contract"
