@@ -8,9 +8,9 @@ number of arguments, the arguments, and the environment as ``NAME=value``. It co
 supervisor's own arguments, where ``pkill -f`` in a command would find it and end the supervisor.
 
 Then the socket is quiet until openheim closes its half of it or dies, however that happens: both end the command. The
-supervisor answers in lines, which :class:`openheim_tools_shell.process.CommandProcess` takes: ``pid N`` once the command
-runs or ``failed STEP ERRNO``; ``exit STATUS`` (as of wait) once the command itself has ended; ``left NAMES`` for what it
-left running; ``alive NUMBER`` for what could not be ended; ``done`` at last.
+supervisor answers in lines, which ``CommandProcess`` takes: ``pid N`` once the command runs or ``failed STEP ERRNO``;
+``exit STATUS`` (as of wait) once the command itself has ended; ``left NAMES`` for what it left running, ``alive N`` for
+what could not be ended; ``done`` at last.
 
 On Linux it is a subreaper: every descendant whose parent has ended becomes its child, whatever sessions and groups it
 has made for itself, so that no descendant is out of its sight. Elsewhere only the command's process group is.
