@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from openheim.messages import ImageBlock, TextBlock
 
 __all__ = (
+    "CLOSE_SECS",
     "PATH_KINDS",
     "WRITING_KINDS",
     "FunctionTool",
@@ -38,6 +39,9 @@ ToolKind: TypeAlias = Literal[
 #: Kinds whose calls change what is at a path, and all kinds whose target is a path.
 WRITING_KINDS: frozenset[ToolKind] = frozenset(("edit", "delete", "move"))
 PATH_KINDS: frozenset[ToolKind] = WRITING_KINDS | frozenset(("read", "search"))
+
+#: Seconds that a tool's ``close_session`` has.
+CLOSE_SECS = 10.0
 
 #: What to do with a call whose outcome a crash left unknown: run it again, never, or ask.
 Replay: TypeAlias = Literal["safe", "never", "ask"]
@@ -115,6 +119,15 @@ class Tool(Protocol):
     - ``approval_scope``: ``tool`` (default) or ``arguments``: what "always allow" covers;
     - ``target(arguments, turn) -> str | None``: what the call acts on, in one canonical spelling (a path, a command).
       Permission rules match on it, and calls that are not read-only run one after the other where it is the same.
+
+    A tool that keeps something beyond a call, such as a process in the background, may also have these:
+
+    - ``async close_session(session_id: str) -> None``: called once a session that has called the tool is closed in this
+      process, or the runtime ends. It has :data:`CLOSE_SECS` seconds, and an exception is logged. It may be called
+      while calls of other sessions run, and for one session again after it came back. A call outside of a session
+      has a blank ``turn.session_id``, for which nothing is closed: keep nothing then.
+    - ``keeps_session(session_id: str) -> bool``: whether something is going on that the end of the session would end.
+      Until it says no, an idle session is not let go to make room.
     """
 
     @property

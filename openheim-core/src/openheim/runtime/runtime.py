@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from openheim.agent.steps import Steps
     from openheim.agent.toolbox import Toolbox
+    from openheim.agent.turn import ToolEnvironment
     from openheim.agent.window import Strategy
     from openheim.config.load import LoadedConfig
     from openheim.embeddings import Embedder
@@ -415,6 +416,11 @@ class Runtime:
         self.live.remove(session)
         session.close()
 
+    def close_tools(self, environment: ToolEnvironment) -> None:
+        """Has tools told that a session has ended; the end of the runtime waits for it."""
+        if environment.has_to_close and self._group is not None:
+            self._group.start_soon(environment.close)
+
     def _first_seq(self) -> int:
         # Numbers must grow over restarts of the process, and time does.
         return int(self.steps.now().timestamp() * 1000) * 1000
@@ -568,6 +574,7 @@ class Runtime:
                 await self._http.aclose()
         # Without the error: a task group would wrap it, and what the program raised should reach it as it is.
         await self._exit.aclose()
+        self._group = None
         self.store.close()
 
     def start_task(self, call: Callable[..., Awaitable[T]], *arguments: Any) -> BackgroundTask[T]:

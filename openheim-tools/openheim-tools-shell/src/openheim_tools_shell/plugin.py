@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
-from openheim import hookimpl
+from openheim import PluginError, hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openheim import Tool
+    from openheim import Tool, ToolsContext
+    from openheim_tools_shell.settings import Settings
 
-__all__ = ("openheim_tools",)
+__all__ = ("Settings", "openheim_tools")
 
 
 @hookimpl
-def openheim_tools() -> Sequence[Tool]:
-    return []
+def openheim_tools(settings: Settings, context: ToolsContext) -> Sequence[Tool]:
+    if not context.allow_shell:
+        return []
+    if os.name != "posix":
+        raise PluginError("shell commands need Linux or macOS", hint="take allow_shell out of the settings")
+    from openheim_tools_shell.execute import ExecuteCommand
+    from openheim_tools_shell.jobs import JobKill, JobOutput, Jobs
+
+    jobs = Jobs()
+    return [ExecuteCommand(settings, jobs), JobOutput(jobs), JobKill(jobs)]
+
+
+def __getattr__(name: str) -> Any:
+    # Settings are a pydantic model, which takes time to load.
+    if name == "Settings":
+        from openheim_tools_shell.settings import Settings
+
+        return Settings
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
