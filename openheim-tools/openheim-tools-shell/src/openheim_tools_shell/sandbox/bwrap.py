@@ -1,7 +1,7 @@
 """bubblewrap: a view of the file system made for the command, and namespaces of its own.
 
-The supervisor stands inside. It sees the processes that it has to end and no others, openheim can end all of them by ending
-bwrap, and the exit status is told as it was, where bwrap itself would make a number of a signal.
+The supervisor stands inside. It sees the processes that it has to end and no others, openheim can end all of them by
+ending bwrap, and the exit status is told as it was, where bwrap itself would make a number of a signal.
 """
 
 from __future__ import annotations

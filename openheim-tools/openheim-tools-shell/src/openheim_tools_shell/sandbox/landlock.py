@@ -1,8 +1,8 @@
 """Landlock: rules of the Linux kernel that a process puts on itself and on all that it starts.
 
-Nothing has to be installed, and no right is needed. There are rules about files, and about signals in newer kernels; what
-they do not cover is in ``docs/how-to/run-commands-safely.md``. The supervisor stands outside, where the command has no
-power over it.
+Nothing has to be installed, and no right is needed. There are rules about files, and about signals in newer kernels;
+what they do not cover is in ``docs/how-to/run-commands-safely.md``. The supervisor stands outside, where the command
+has no power over it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Puts the rules of Landlock on itself and becomes the command. Run by itself, with the standard library alone.
 
-Arguments: ``FOLDER [--write PATH]… [--hide PATH]… -- COMMAND…``. If a rule cannot be made, the command is not run, and the
-exit status is 125. See the kernel's ``Documentation/userspace-api/landlock.rst``.
+Arguments: ``FOLDER [--write PATH]… [--hide PATH]… -- COMMAND…``. If a rule cannot be made, the command is not run, and
+the exit status is 125. See the kernel's ``Documentation/userspace-api/landlock.rst``.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Layout:
             raise ToolError(f"the work directory {self.work_dir} does not exist")
 
     def writable_places(self) -> list[str]:
-        """Folders and files to write to, beside the private ones: without links, each once, the work directory first."""
+        """Folders and files to write to, beside the private ones: no links, each once, the work directory first."""
         return _existing((self.work_dir, *self.writable))
 
     def hidden_places(self) -> list[str]:
