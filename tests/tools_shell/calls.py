@@ -22,7 +22,7 @@ __all__ = ("HARD_TO_END", "Ready", "Shell", "alive", "wait_until_gone")
 
 #: What the end of a command must not leave behind: chains of forks, ``nohup``, sessions of their own, an ignored TERM.
 HARD_TO_END: Mapping[str, str] = {
-    "chain": "sh -c 'sh -c \"sh -c \\\"sleep 300 & sleep 300\\\" & wait\" & wait' &",
+    "chain": 'sh -c \'sh -c "sh -c \\"sleep 300 & sleep 300\\" & wait" & wait\' &',
     "nohup": "nohup sleep 301 >/dev/null 2>&1 &",
     "setsid": "setsid sleep 302 & (setsid sh -c 'setsid sleep 302 & sleep 302' &)",
     "ignored": "(trap '' TERM HUP INT; sleep 303; sleep 303) & trap '' TERM HUP INT;",

@@ -17,7 +17,8 @@ from tests.tools_shell.calls import Shell, alive
 
 pytestmark = pytest.mark.anyio
 
-CASES = sorted((Path(__file__).parent.parent / "cases" / "shell").glob("*.json"))
+FOLDER = Path(__file__).parent.parent / "cases" / "shell"
+CASES = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))]
 LONGEST_SECS = 30
 
 
@@ -45,9 +46,8 @@ async def outcome_of(shell: Shell, case: Mapping[str, Any]) -> Outcome:
             return Outcome(str(err), failed=True)
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-async def test_case(path: Path, shell: Shell) -> None:
-    case = json.loads(path.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["case"]))
+async def test_case(case: Mapping[str, Any], shell: Shell) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     outcome = await outcome_of(shell, case)
     for key, wanted in case["expect"].items():
