@@ -51,7 +51,7 @@ def test_idle_ones_go_after_a_while() -> None:
     assert [gone.id for gone in live.add(Fake("c"))] == ["a"]  # type: ignore[arg-type]  # a stand-in
 
 
-def test_running_and_kept_ones_stay_and_the_map_may_grow_for_them() -> None:
+def test_running_ones_stay_and_the_map_may_grow_for_them() -> None:
     live = LiveSessions(capacity=2)
     for name in "abcd":
         assert live.add(Fake(name, running=name < "c", is_kept=name > "b")) == []  # type: ignore[arg-type]  # a stand-in

@@ -45,8 +45,9 @@ class Piece:
             head = head[: end + 1]
         if (start := tail.find(b"\n", 0, _MAX_CUT_BYTES)) >= 0:
             tail = tail[start + 1 :]
-        left_out = self.total - len(head) - len(tail)
+        # A cut may fall inside a character; the halves of it are dropped.
         first, last = head.decode("utf-8", "ignore"), tail.decode("utf-8", "ignore")
+        left_out = self.total - len(first.encode()) - len(last.encode())
         gap = "" if first.endswith("\n") or not first else "\n"
         return f"{first}{gap}[... {left_out:,} of {self.total:,} bytes left out here; {advice} ...]\n{last}"
 

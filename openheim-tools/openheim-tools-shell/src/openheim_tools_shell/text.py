@@ -57,11 +57,14 @@ class PlainText:
         """The lines that these bytes complete."""
         text = self._open + self._decoder.decode(data)
         end = text.rfind("\n") + 1
-        if len(text) - end > _MAX_LINE:
-            # Of an endless progress line only the last state counts, and anything else has to go on some time.
-            end = max(text.rfind("\r"), end) if "\r" in text[end:-1] else len(text)
         self._open = text[end:]
-        return plain(text[:end])
+        text = text[:end]
+        if len(self._open) > _MAX_LINE:
+            # Of an endless progress line only the last state counts, and anything else has to go on some time.
+            self._open = self._open[self._open.rfind("\r", 0, -1) + 1 :]
+            if len(self._open) > _MAX_LINE:
+                text, self._open = text + self._open, ""
+        return plain(text)
 
     @property
     def open_line(self) -> str:
