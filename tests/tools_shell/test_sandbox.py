@@ -274,7 +274,7 @@ async def test_processes_outside_cannot_be_ended(confined: Shell, kind: str, sle
 
 async def test_nothing_can_be_read_from_processes_outside(confined: Shell, kind: str, sleeper: Sleeper) -> None:
     process = f"/proc/{sleeper.pid}"
-    for command in (f"cat {process}/environ", f"cat {process}/maps", f"ls {process}/cwd/", f"ls {process}/fd"):
+    for command in (f"cat {process}/environ", f"cat {process}/maps", f"ls {process}/cwd/", f"cat {process}/fd/1"):
         await refused(confined, command)
     if kind == "bwrap":
         await refused(confined, f"ls {process}")
