@@ -161,11 +161,14 @@ class ToolsContext:
         work_dir: the boundary of file access.
         data_dir: where openheim keeps its own files.
         allow_shell: whether the settings allow running commands.
+        private_paths: files and folders that are openheim's alone: its data folder with the history of all sessions,
+            the user's settings, and files with keys; some may not exist. Programs that a tool runs need none of them.
     """
 
     work_dir: Path
     data_dir: Path
     allow_shell: bool = False
+    private_paths: tuple[Path, ...] = ()
 
 
 class FunctionTool:

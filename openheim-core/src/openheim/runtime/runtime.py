@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from openheim.runtime.binding import ModelBinding
     from openheim.runtime.places import Place
     from openheim.store import StoredSession
-    from openheim.tools import Tool
+    from openheim.tools import Tool, ToolsContext
 
 __all__ = ("Runtime",)
 
@@ -500,6 +500,10 @@ class Runtime:
     def toolbox_for(self, boundary: Path) -> Toolbox:
         """All tools that plugins and the program offer to sessions within this boundary."""
         return self._toolboxes.at(boundary)
+
+    def tools_context(self, boundary: Path) -> ToolsContext:
+        """What toolsets are told when they are asked for their tools for this boundary."""
+        return self._toolboxes.context(boundary)
 
     def bind(self, provider: str | Provider | None, model: str | None) -> ModelBinding:
         """Provider and model for a session. Raises as :meth:`new_session` does."""

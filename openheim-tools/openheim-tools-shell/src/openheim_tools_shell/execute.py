@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from openheim import Turn
     from openheim.tools import Replay, ToolKind
+    from openheim_tools_shell.confining import Confining
     from openheim_tools_shell.jobs import Jobs
     from openheim_tools_shell.settings import Settings
 
@@ -34,8 +35,9 @@ class ExecuteCommand:
     replay: Replay = "ask"
     approval_scope = "arguments"
 
-    def __init__(self, settings: Settings, jobs: Jobs) -> None:
+    def __init__(self, settings: Settings, jobs: Jobs, confining: Confining) -> None:
         self._settings = settings
+        self._confining = confining
         self._jobs = jobs
         self.description = execute_command_description(settings)
         self.parameters: Mapping[str, Any] = execute_command_schema(settings)
@@ -49,10 +51,11 @@ class ExecuteCommand:
 
     async def close_session(self, session_id: str) -> None:
         await self._jobs.close(session_id)
+        await self._confining.close_session(session_id)
 
     async def run(self, arguments: dict[str, Any], turn: Turn) -> ToolResult:
         command: str = arguments["command"]
-        launch = shell_launch(command, turn, self._settings)
+        launch = await self._confining.confined(shell_launch(command, turn, self._settings), turn)
         timeout_secs: float | None = arguments.get("timeout_secs")
         if arguments.get("background"):
             text = await self._jobs.start(launch, turn, timeout_secs)

@@ -23,11 +23,16 @@ _MAX_COMMAND_BYTES = 128 * 1024 - 1
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What is started, where, and with which environment: all of it, nothing is inherited."""
+    """What is started, where, and with which environment: all of it, nothing is inherited.
+
+    Args:
+        around_supervisor: the command line of a sandbox that the supervisor is to run in, with the command.
+    """
 
     arguments: Sequence[str]
     directory: Path
     environment: Mapping[str, str]
+    around_supervisor: Sequence[str] = ()
 
     def request(self) -> bytes:
         """As the supervisor reads it; none of the texts may hold a NUL."""

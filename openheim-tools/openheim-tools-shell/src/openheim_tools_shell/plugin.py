@@ -10,10 +10,10 @@ from openheim import PluginError, hookimpl
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from openheim import Tool, ToolsContext
+    from openheim import Finding, Tool, ToolsContext
     from openheim_tools_shell.settings import Settings
 
-__all__ = ("Settings", "openheim_tools")
+__all__ = ("Settings", "openheim_examine", "openheim_tools")
 
 
 @hookimpl
@@ -22,11 +22,19 @@ def openheim_tools(settings: Settings, context: ToolsContext) -> Sequence[Tool]:
         return []
     if os.name != "posix":
         raise PluginError("shell commands need Linux or macOS", hint="take allow_shell out of the settings")
+    from openheim_tools_shell.confining import Confining
     from openheim_tools_shell.execute import ExecuteCommand
     from openheim_tools_shell.jobs import JobKill, JobOutput, Jobs
 
     jobs = Jobs()
-    return [ExecuteCommand(settings, jobs), JobOutput(jobs), JobKill(jobs)]
+    return [ExecuteCommand(settings, jobs, Confining(settings, context)), JobOutput(jobs), JobKill(jobs)]
+
+
+@hookimpl
+def openheim_examine(settings: Settings, context: ToolsContext) -> Sequence[Finding]:
+    from openheim_tools_shell.examination import examine
+
+    return examine(settings, allowed=context.allow_shell)
 
 
 def __getattr__(name: str) -> Any:

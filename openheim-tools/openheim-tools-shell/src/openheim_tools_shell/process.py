@@ -12,7 +12,6 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -159,7 +158,7 @@ class CommandProcess:
                 if self._asked_to_end:
                     return None
                 self._supervisor = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _RUN_SUPERVISOR, str(Path(supervisor.__file__).parent)],
+                    [*self._launch.around_supervisor, *_supervisor_command()],
                     stdin=self._theirs.fileno(),
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -187,7 +186,13 @@ class CommandProcess:
                 self._read_the_rest(stream, kept)
         with suppress(subprocess.TimeoutExpired):
             running.wait(END_SECS)
-        if not self._done and self._ending.failure is None:
+        if self._done or self._ending.failure is not None:
+            return
+        if self._pid == 0:
+            said = self.stderr.last_line()
+            self._ending.failure = ("start", OSError(0, f"what starts it has ended{f': {said}' if said else ''}"))
+        elif not self._launch.around_supervisor:
+            # A sandbox around the supervisor ends with it, and all within; the numbers of processes are its own.
             self._ending.unattended = True
             end_session(self._pid)
 
@@ -253,6 +258,12 @@ class CommandProcess:
                 self._ending.alive = int(rest)
             case "done":
                 self._done = True
+
+
+def _supervisor_command() -> list[str]:
+    # A sandbox may not have the links that lead to the interpreter, so that it is named itself.
+    folder = os.path.dirname(os.path.realpath(supervisor.__file__))
+    return [os.path.realpath(sys.executable), "-I", "-S", "-c", _RUN_SUPERVISOR, folder]
 
 
 def end_session(leader: int) -> None:
