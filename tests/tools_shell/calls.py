@@ -31,19 +31,30 @@ HARD_TO_END: Mapping[str, str] = {
 
 
 class Shell:
-    """The tools with some settings, and a turn whose commands carry a mark in their environment."""
+    """The tools with some settings, and a turn whose commands carry a mark in their environment.
+
+    There is no sandbox unless the settings say so, so that the machine makes no difference.
+    """
 
     def __init__(
-        self, work: Path, *, session_id: str | None = None, result_limit_bytes: int = 128 * 1024, **settings: Any
+        self,
+        work: Path,
+        *,
+        session_id: str | None = None,
+        result_limit_bytes: int = 128 * 1024,
+        private_paths: tuple[Path, ...] = (),
+        **settings: Any,
     ) -> None:
         self.mark = f"MARK={uuid.uuid4()}"
         name, value = self.mark.split("=")
         environment = {"PATH": os.environ["PATH"], name: value}
         options = {"session_id": session_id} if session_id is not None else {}
         self.turn = FakeTurn(work, env=environment, result_limit_bytes=result_limit_bytes, **options)
-        context = ToolsContext(work, work, allow_shell=True)
+        data = work.parent / "data"
+        context = ToolsContext(work, data, allow_shell=True, private_paths=(data, *private_paths))
         self.tools: dict[str, Tool] = {
-            tool.name: tool for tool in openheim_tools(settings=Settings(**settings), context=context)
+            tool.name: tool
+            for tool in openheim_tools(settings=Settings(**{"sandbox": "none", **settings}), context=context)
         }
 
     async def __call__(self, command: str, **arguments: Any) -> str:

@@ -115,14 +115,15 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
 def _allow_reading(ruleset: int, hidden: list[str]) -> None:
     """Reading is allowed for all but what is hidden. A rule allows a folder with all that is in it, so that of folders
     with something hidden in them every other entry gets a rule of its own. Names of files can be listed everywhere."""
-    above = {parent for path in hidden for parent in _parents(path)}
+    outermost = [path for path in hidden if not any(parent in hidden for parent in _parents(path))]
+    above = {parent for path in outermost for parent in _parents(path)}
     if not above:
         _allow(ruleset, "/", _READING)
         return
     _allow(ruleset, "/", _READ_DIR)
     for folder in above:
         for entry in os.scandir(folder):
-            if entry.path in above or entry.path in hidden or entry.is_symlink():
+            if entry.path in above or entry.path in outermost or entry.is_symlink():
                 continue
             try:
                 _allow(ruleset, entry.path, _READING)
