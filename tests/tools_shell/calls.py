@@ -24,9 +24,9 @@ __all__ = ("HARD_TO_END", "Ready", "Shell", "alive", "wait_until_gone")
 HARD_TO_END: Mapping[str, str] = {
     "chain": 'sh -c \'sh -c "sh -c \\"sleep 300 & sleep 300\\" & wait" & wait\' &',
     "nohup": "nohup sleep 301 >/dev/null 2>&1 &",
-    "setsid": "setsid sleep 302 & (setsid sh -c 'setsid sleep 302 & sleep 302' &)",
+    "setsid": "setsid sleep 302 & (setsid sh -c 'setsid sleep 302 & sleep 302' &);",
     "ignored": "(trap '' TERM HUP INT; sleep 303; sleep 303) & trap '' TERM HUP INT;",
-    "all": "(trap '' TERM HUP INT; setsid nohup sh -c '(setsid sleep 304 & sleep 304) & sleep 304' >/dev/null 2>&1 &)",
+    "all": "(trap '' TERM HUP INT; setsid nohup sh -c '(setsid sleep 304 & sleep 304) & sleep 304' >/dev/null 2>&1 &);",
 }
 
 
@@ -85,12 +85,16 @@ class Ready:
         return f"echo ready > '{self.path}'"
 
     def wait_blocking(self) -> None:
-        with open(self.path, encoding="utf-8") as pipe:
-            assert pipe.readline() == "ready\n"
+        # Opened so, it waits for no writer, and having one is not enough to be ready for reading.
+        pipe = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            assert select.select([pipe], [], [], 20)[0], "the command did not come so far"
+            assert os.read(pipe, 100) == b"ready\n"
+        finally:
+            os.close(pipe)
 
     async def wait(self) -> None:
-        with anyio.fail_after(20):
-            await anyio.to_thread.run_sync(self.wait_blocking, abandon_on_cancel=True)
+        await anyio.to_thread.run_sync(self.wait_blocking)
 
 
 def alive(mark: str) -> list[int]:

@@ -37,6 +37,10 @@ LINGER_SECS = 0.25
 TERM_SECS = 1.0
 KILL_SECS = 3.0
 
+#: Seconds after which those that were started meanwhile get either signal.
+TERM_AGAIN_SECS = 0.05
+KILL_AGAIN_SECS = 0.1
+
 #: Names of processes left running that are told.
 _MOST_NAMES = 8
 
@@ -96,6 +100,8 @@ class Supervisor:
 
     def start(self, directory: bytes, arguments: list[bytes], environment: dict[bytes, bytes]) -> None:
         """Starts the command; tells openheim how that went."""
+        # A signal that comes before the child has given up these handlers is kept for it and not lost in them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             self._pid = os.fork()
         except OSError as err:
@@ -113,6 +119,7 @@ class Supervisor:
                 self._tell(f"failed {step} {err.errno or 0}")
             finally:
                 os._exit(127)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         self._tell(f"pid {self._pid}")
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
@@ -184,15 +191,17 @@ class Supervisor:
             self._wait(left if self._sees_all else min(left, 0.02))
 
     def _end_all(self) -> None:
-        if self._remains():
-            self._signal_all(signal.SIGTERM)
-            self._signal_all(signal.SIGCONT)  # A stopped process takes the other one only then.
-            self._wait_until_gone(TERM_SECS)
+        due = time.monotonic() + TERM_SECS
+        told: set[tuple[int, int]] = set()
+        while self._remains() and (left := due - time.monotonic()) > 0:
+            # Again and again for those that were started meanwhile; each is told once.
+            self._signal_all(signal.SIGTERM, but=told)
+            self._wait_until_gone(min(left, TERM_AGAIN_SECS))
         due = time.monotonic() + KILL_SECS
         while self._remains() and time.monotonic() < due:
             self._freeze(due)
             self._signal_all(signal.SIGKILL)
-            self._wait_until_gone(0.1)
+            self._wait_until_gone(KILL_AGAIN_SECS)
         if self._remains():
             self._tell(f"alive {len(self._descendants()) or 1}")
         self._tell("done")
@@ -203,21 +212,28 @@ class Supervisor:
             return
         seen: set[tuple[int, int]] = set()
         while time.monotonic() < due:
-            new = [process for process in self._descendants() if (process.pid, process.started) not in seen]
+            new = [process for process in self._descendants() if process.identity not in seen]
             if not new:
                 return
             for process in new:
                 process.send(signal.SIGSTOP)
-                seen.add((process.pid, process.started))
+                seen.add(process.identity)
 
-    def _signal_all(self, number: int) -> None:
+    def _signal_all(self, number: int, *, but: set[tuple[int, int]] | None = None) -> None:
+        """Sends a signal to all that is left, except to those of ``but``, to which it adds them."""
         if not self._sees_all:
             try:
                 os.killpg(self._pid, number)
+                os.killpg(self._pid, signal.SIGCONT)
             except OSError:
                 pass  # It is gone, or belongs to another user by now.
         for process in self._descendants():
+            if but is not None:
+                if process.identity in but:
+                    continue
+                but.add(process.identity)
             process.send(number)
+            process.send(signal.SIGCONT)  # A stopped process takes the other one only then.
 
     def _descendants(self) -> list[Process]:
         return descendants(os.getpid()) if self._sees_all else []
@@ -251,6 +267,11 @@ class Process:
         self.state = fields[0]
         self.parent, self.group, self.session = int(fields[1]), int(fields[2]), int(fields[3])
         self.started = int(fields[19])
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """What no later process has, although it may get the same number."""
+        return self.pid, self.started
 
     def send(self, number: int) -> None:
         """Sends a signal to this process, and to no other that has got its number meanwhile."""
