@@ -50,7 +50,7 @@ import anyio
 from tests.tools_shell.calls import Shell
 
 async def main():
-    shell = Shell(Path.cwd())
+    shell = Shell(Path.cwd(), sandbox=sys.argv[3])
     shell.turn.env = {**shell.turn.env, "MARK": sys.argv[1]}
     async with anyio.create_task_group() as group:
         async def heed():
@@ -64,10 +64,10 @@ anyio.run(main)
 """
 
 
-def openheim_ended(number: int, shell: Shell, work: Path, command: str, ready: Ready) -> None:
+def openheim_ended(number: int, shell: Shell, work: Path, command: str, ready: Ready, sandbox: str = "none") -> None:
     checkout = Path(__file__).parent.parent.parent
     with subprocess.Popen(
-        [sys.executable, "-c", CHILD, shell.mark.removeprefix("MARK="), command],
+        [sys.executable, "-c", CHILD, shell.mark.removeprefix("MARK="), command, sandbox],
         cwd=work,
         env={**os.environ, "PYTHONPATH": str(checkout)},
     ) as process:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +19,8 @@ import pytest
 
 from openheim import ToolError
 from openheim_tools_shell.sandbox import abilities, landlock
-from tests.tools_shell.calls import Shell, wait_until_gone
+from tests.tools_shell.calls import Ready, Shell, wait_until_gone
+from tests.tools_shell.test_endings import cancelled, openheim_ended, started
 
 pytestmark = pytest.mark.anyio
 
@@ -274,7 +276,7 @@ async def test_processes_outside_cannot_be_ended(confined: Shell, kind: str, sle
 
 async def test_nothing_can_be_read_from_processes_outside(confined: Shell, kind: str, sleeper: Sleeper) -> None:
     process = f"/proc/{sleeper.pid}"
-    for command in (f"cat {process}/environ", f"cat {process}/maps", f"ls {process}/cwd/", f"ls {process}/fd"):
+    for command in (f"cat {process}/environ", f"cat {process}/maps", f"ls {process}/cwd/", f"cat {process}/fd/1"):
         await refused(confined, command)
     if kind == "bwrap":
         await refused(confined, f"ls {process}")
@@ -303,6 +305,19 @@ async def test_a_command_that_ends_its_own_supervisor_leaves_nothing(confined: S
     with suppress(ToolError):
         await confined("(setsid sleep 307 &); kill -9 $PPID")
     assert wait_until_gone(confined.mark) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_when_openheim_is_ended_nothing_is_left(confined: Shell, work: Path, kind: str, number: int) -> None:
+    ready = Ready(work)
+    openheim_ended(number, confined, work, started("all", ready), ready, sandbox=kind)
+    assert wait_until_gone(confined.mark) == []
+
+
+async def test_a_cancelled_command_leaves_nothing(confined: Shell, work: Path) -> None:
+    ready = Ready(work)
+    await cancelled(confined, started("all", ready), ready)
+    assert confined.alive() == []
 
 
 async def test_how_it_ended_passes_through(confined: Shell) -> None:
