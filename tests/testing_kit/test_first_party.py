@@ -231,12 +231,23 @@ class TestFiles(ToolsetContract):
     }
 
 
+class TestShell(ToolsetContract):
+    plugin = "openheim_tools_shell.plugin"
+    allow_shell = True
+    sample_calls = {  # noqa: RUF012  read only
+        "execute_command": {"command": "cat README.md"},
+        # Both take a job, and there is none.
+        "job_kill": None,
+        "job_output": None,
+    }
+
+
 SUITES = (TestOpenAI, TestOpenAIResponses, TestOpenAICompatible, TestAnthropic, TestGemini, TestDemo)
 
 
 def test_every_installed_one_has_a_suite() -> None:
     tested = {("openheim.providers", suite.name) for suite in SUITES}
-    tested.add(("openheim.tools", "fs"))
+    tested |= {("openheim.tools", "fs"), ("openheim.tools", "shell")}
     installed = {
         (point.group, point.name)
         for group in ("openheim.providers", "openheim.tools")

@@ -16,7 +16,6 @@ import anyio.to_thread
 from openheim import TextBlock, Tool, ToolResult, ToolsContext, Turn
 from openheim.testing import FakeTurn
 from openheim_tools_shell.plugin import openheim_tools
-from openheim_tools_shell.settings import Settings
 
 __all__ = ("HARD_TO_END", "Ready", "Shell", "alive", "wait_until_gone")
 
@@ -51,11 +50,14 @@ class Shell:
         options = {"session_id": session_id} if session_id is not None else {}
         self.turn = FakeTurn(work, env=environment, result_limit_bytes=result_limit_bytes, **options)
         data = work.parent / "data"
-        context = ToolsContext(work, data, allow_shell=True, private_paths=(data, *private_paths))
-        self.tools: dict[str, Tool] = {
-            tool.name: tool
-            for tool in openheim_tools(settings=Settings(**{"sandbox": "none", **settings}), context=context)
-        }
+        context = ToolsContext(
+            work,
+            data,
+            allow_shell=True,
+            private_paths=(data, *private_paths),
+            settings={"sandbox": "none", **settings},
+        )
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in openheim_tools(context=context)}
 
     async def __call__(self, command: str, **arguments: Any) -> str:
         return await self.call("execute_command", command=command, **arguments)

@@ -12,7 +12,6 @@ from openheim import PluginError, ToolsContext
 from openheim.testing import ToolsetContract, import_report
 from openheim.tools import tool_target
 from openheim_tools_shell.plugin import openheim_tools
-from openheim_tools_shell.settings import Settings
 from tests.tools_shell.calls import Shell
 
 CONTRACT = json.loads((Path(__file__).parent / "contract_schemas.json").read_text(encoding="utf-8"))
@@ -43,15 +42,15 @@ def test_the_schema_is_that_of_the_contract(work: Path) -> None:
 
 
 def test_there_are_no_tools_unless_the_settings_allow_them(work: Path) -> None:
-    assert openheim_tools(settings=Settings(), context=ToolsContext(work, work)) == []
+    assert openheim_tools(context=ToolsContext(work, work)) == []
     assert sorted(Shell(work).tools) == ["execute_command", "job_kill", "job_output"]
 
 
 def test_on_windows_the_reason_is_told(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("openheim_tools_shell.plugin.os.name", "nt")
-    assert openheim_tools(settings=Settings(), context=ToolsContext(work, work)) == []
+    assert openheim_tools(context=ToolsContext(work, work)) == []
     with pytest.raises(PluginError, match="need Linux or macOS"):
-        openheim_tools(settings=Settings(), context=ToolsContext(work, work, allow_shell=True))
+        openheim_tools(context=ToolsContext(work, work, allow_shell=True))
 
 
 def test_traits(work: Path) -> None:

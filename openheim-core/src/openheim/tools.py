@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload, runtime_checkable
 
 from openheim.errors import ToolError, described
@@ -163,12 +163,15 @@ class ToolsContext:
         allow_shell: whether the settings allow running commands.
         private_paths: files and folders that are openheim's alone: its data folder with the history of all sessions,
             the user's settings, and files with keys; some may not exist. Programs that a tool runs need none of them.
+        settings: the toolset's section as it stands in the settings, checked if there is anything in it; for a hook
+            that does without the argument ``settings``.
     """
 
     work_dir: Path
     data_dir: Path
     allow_shell: bool = False
     private_paths: tuple[Path, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class FunctionTool:

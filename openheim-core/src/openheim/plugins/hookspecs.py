@@ -84,6 +84,8 @@ def openheim_tools(settings: Any, context: ToolsContext) -> Sequence[Tool]:
 
     Args:
         settings: an instance of the plugin's own ``Settings`` from ``[tools.NAME]``, or None if it has no such model.
+            A hook that does without spares starts whose settings have no such section the import of pydantic; its tools
+            find the section in ``turn.settings``.
         context: where the session may work, and what the settings allow.
 
     Returns:

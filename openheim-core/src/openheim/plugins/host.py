@@ -7,6 +7,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from openheim.errors import (
@@ -368,8 +369,13 @@ class PluginHost:
 
     def _toolset(self, name: str, context: ToolsContext, table: Mapping[str, Any]) -> list[OfferedTool]:
         loaded = self.load("tools", name)
-        settings = self._settings(loaded, table, f"[tools.{name}]")
-        returned = self._call(loaded, "openheim_tools", {"settings": settings, "context": context}, _no_list)
+        self._general_plugins()  # Their wrappers may ask for settings.
+        settings = None
+        # A settings model takes pydantic, which most starts do without.
+        if table or self._registry.takes("openheim_tools", loaded, "settings"):
+            settings = self._settings(loaded, table, f"[tools.{name}]")
+        arguments = {"settings": settings, "context": replace(context, settings=table)}
+        returned = self._call(loaded, "openheim_tools", arguments, _no_list)
         # Schemas may be made only when they are looked at.
         with supervised(f"Plugin {loaded.candidate.label} ({loaded.candidate.origin}) is describing its tools"):
             tools, faults = checked_tools(returned)

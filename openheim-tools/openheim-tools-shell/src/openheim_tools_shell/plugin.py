@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 __all__ = ("Settings", "openheim_examine", "openheim_tools")
 
 
+# Without the argument "settings": their model takes pydantic, which starts without shell commands do without.
 @hookimpl
-def openheim_tools(settings: Settings, context: ToolsContext) -> Sequence[Tool]:
+def openheim_tools(context: ToolsContext) -> Sequence[Tool]:
     if not context.allow_shell:
         return []
     if os.name != "posix":
@@ -25,7 +26,9 @@ def openheim_tools(settings: Settings, context: ToolsContext) -> Sequence[Tool]:
     from openheim_tools_shell.confining import Confining
     from openheim_tools_shell.execute import ExecuteCommand
     from openheim_tools_shell.jobs import JobKill, JobOutput, Jobs
+    from openheim_tools_shell.settings import Settings
 
+    settings = Settings.model_validate(dict(context.settings))
     jobs = Jobs()
     return [ExecuteCommand(settings, jobs, Confining(settings, context)), JobOutput(jobs), JobKill(jobs)]
 
