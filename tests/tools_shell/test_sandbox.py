@@ -327,9 +327,11 @@ async def test_how_it_ended_passes_through(confined: Shell) -> None:
     assert "exit status 127" in await refused(confined, "no-such-program")
 
 
-async def test_jobs_in_the_background(confined: Shell) -> None:
-    text = await confined("echo started; sleep 308", background=True)
+async def test_jobs_in_the_background(confined: Shell, work: Path) -> None:
+    ready = Ready(work)
+    text = await confined(f"echo started; {ready.say}; sleep 308", background=True)
     job_id = text.split()[0].strip("[")
+    await ready.wait()
     assert "started" in await confined.call("job_kill", job_id=job_id)
     assert wait_until_gone(confined.mark) == []
     await confined("sleep 309", background=True)
