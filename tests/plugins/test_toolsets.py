@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import UserDict
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -236,7 +237,7 @@ def test_settings_and_context_reach_the_hook() -> None:
     toolset, plain = Toolset([good], Settings), Toolset([])
     host, lines = host_of(x=toolset, y=plain)
     host.tools(CONTEXT, {"x": {"limit": 7}})
-    assert toolset.called_with == [(Settings(limit=7), CONTEXT)]
+    assert toolset.called_with == [(Settings(limit=7), replace(CONTEXT, settings={"limit": 7}))]
     assert plain.called_with == [(None, CONTEXT)]
     assert lines == []
 

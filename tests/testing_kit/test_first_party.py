@@ -237,12 +237,23 @@ class TestWeb(ToolsetContract):
     plugin = "openheim_tools_web.plugin"
 
 
+class TestShell(ToolsetContract):
+    plugin = "openheim_tools_shell.plugin"
+    allow_shell = True
+    sample_calls = {  # noqa: RUF012  read only
+        "execute_command": {"command": "cat README.md"},
+        # Both take a job, and there is none.
+        "job_kill": None,
+        "job_output": None,
+    }
+
+
 SUITES = (TestOpenAI, TestOpenAIResponses, TestOpenAICompatible, TestAnthropic, TestGemini, TestDemo)
 
 
 def test_every_installed_one_has_a_suite() -> None:
     tested = {("openheim.providers", suite.name) for suite in SUITES}
-    tested |= {("openheim.tools", "fs"), ("openheim.tools", "web")}
+    tested |= {("openheim.tools", name) for name in ("fs", "shell", "web")}
     installed = {
         (point.group, point.name)
         for group in ("openheim.providers", "openheim.tools")

@@ -31,6 +31,7 @@ __all__ = (
     "FileChangedError",
     "FileVersion",
     "Files",
+    "Finding",
     "Finish",
     "Fragment",
     "Fragments",
@@ -152,6 +153,7 @@ _HOME = {
     "FileChangedError": "files",
     "FileVersion": "files",
     "Files": "files",
+    "Finding": "findings",
     "Finish": "messages",
     "Fragment": "fragments",
     "Fragments": "fragments",
@@ -315,6 +317,7 @@ if TYPE_CHECKING:
         WatcherDropped,
     )
     from openheim.files import FileChangedError, Files, FileVersion
+    from openheim.findings import Finding
     from openheim.fragments import Fragment, Fragments, MessageParts
     from openheim.gates import Decision, Gate, GateSession, ToolCall
     from openheim.http import HttpClient, HttpResponse

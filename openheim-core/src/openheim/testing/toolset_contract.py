@@ -64,7 +64,7 @@ class ToolsetContract(Contract):
         work_dir.mkdir()
         data_dir.mkdir()
         self.prepare(work_dir)
-        return ToolsContext(work_dir, data_dir, self.allow_shell)
+        return ToolsContext(work_dir, data_dir, self.allow_shell, settings=self.settings)
 
     @pytest.fixture
     def offered(self, host: PluginHost, context: ToolsContext) -> list[Tool]:
