@@ -56,6 +56,8 @@ def detect(sample: bytes) -> Encoding | None:
 
     Windows-1252 stands for every encoding with one byte a character: ASCII is right in all of them.
     """
+    if sample.isascii() and b"\0" not in sample:
+        return UTF_8
     for encoding in _MARKED:
         if sample.startswith(encoding.mark):
             return encoding
