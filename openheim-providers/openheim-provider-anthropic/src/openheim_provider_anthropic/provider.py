@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from openheim import (
@@ -96,6 +97,10 @@ class AnthropicProvider:
             self._extra_body = options.extra_body
             self._mark = _mark(options.cache)
             self._server_tools = tuple(map(wire_bytes, options.server_tools))
+
+    def takes_images(self, model: str) -> bool:
+        """All models of the last years do; see :class:`openheim.providers.Provider`."""
+        return re.match(r"claude-(?:instant|[12]\b)", model) is None
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call; see :class:`openheim.providers.Provider`."""

@@ -63,6 +63,10 @@ class Settings(ServiceSettings):
     reasoning_summary: Literal["auto", "concise", "detailed", "none"] | None = Field(
         default=None, description="Which summary of thoughts is asked for; left out, auto until it is refused."
     )
+    images: bool | None = Field(
+        default=None,
+        description="Whether models can look at images that tools find; left out, OpenAI's own can, by their names.",
+    )
     api_version: str | None = Field(default=None, description="Sent as api-version with every request, for Azure.")
     dimensions: int | None = Field(default=None, ge=1, description="Numbers in a vector, for embeddings.")
 
