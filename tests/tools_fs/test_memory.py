@@ -111,6 +111,7 @@ def test_following_the_notes_passes_each_byte_once(work: Path) -> None:
     """Otherwise reading a file to its end would take time in proportion to the square of its length."""
     from openheim.testing import FakeTurn
     from openheim_tools_fs import read
+    from openheim_tools_fs.encoding import UTF_8
 
     (work / "big").write_bytes(b"x" * 99 + b"\n")
     with open(work / "big", "ab") as file:
@@ -126,7 +127,7 @@ def test_following_the_notes_passes_each_byte_once(work: Path) -> None:
     offset, calls = 1, 0
     while True:
         with files.open_read("big") as file_read:
-            text = read._read(file_read, read._Wanted("big", offset, 1, None, 102400), count_chunk)
+            text = read._read(file_read, UTF_8, read._Wanted(offset, 1, None, 102400), count_chunk)
         calls += 1
         note = text[-100:].partition("go on with offset=")[2]
         if not note:

@@ -6,11 +6,12 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from openheim import TextBlock, ToolError, ToolResult, Turn, tool
+from openheim import ImageBlock, TextBlock, ToolResult, Turn, tool
 from openheim.files import FileVersion
 from openheim_tools_fs.bookmarks import Bookmark, Bookmarks
-from openheim_tools_fs.encoding import SAMPLE_BYTES, Encoding, detect, utf8_chunks
+from openheim_tools_fs.encoding import SAMPLE_BYTES, Encoding, utf8_chunks
 from openheim_tools_fs.lines import Lines, Piece
+from openheim_tools_fs.no_text import binary_content, text_encoding
 from openheim_tools_fs.results import full_path, path_target, printable
 from openheim_tools_fs.schemas import READ_FILE
 from openheim_tools_fs.threads import run_abandonable
@@ -42,17 +43,23 @@ _bookmarks = Bookmarks()
 )
 async def read_file(path: str, turn: Turn, offset: int = 1, limit: int | None = None, column: int = 1) -> ToolResult:
     size = max(1024, min(MAX_TEXT_BYTES, turn.result_limit_bytes - NOTE_BYTES))
-    wanted = _Wanted(path, offset, column, limit, size)
+    wanted = _Wanted(offset, column, limit, size)
     files = turn.files
 
-    def work(check: Callable[[], None]) -> tuple[str, str]:
+    takes_images = turn.takes_images
+
+    def work(check: Callable[[], None]) -> tuple[str, tuple[TextBlock | ImageBlock, ...]]:
         canonical = files.resolve(path)
         with files.open_read(path) as file:
-            return canonical, _read(file, wanted, check)
+            sample = file.read(SAMPLE_BYTES)
+            encoding = text_encoding(sample)
+            if encoding is not None:
+                return canonical, (TextBlock(_read(file, encoding, wanted, check)),)
+            return canonical, binary_content(path, file, sample, takes_images=takes_images)
 
-    canonical, text = await run_abandonable(work)
+    canonical, content = await run_abandonable(work)
     return ToolResult(
-        (TextBlock(text),),
+        content,
         display={
             "title": f"Read {printable(canonical)}" + (f" from line {offset}" if offset > 1 else ""),
             "locations": [{"path": full_path(files, canonical), "line": offset}],
@@ -62,19 +69,15 @@ async def read_file(path: str, turn: Turn, offset: int = 1, limit: int | None = 
 
 @dataclass(slots=True, frozen=True)
 class _Wanted:
-    path: str
     line: int
     column: int
     lines: int | None
     size: int
 
 
-def _read(file: BinaryIO, wanted: _Wanted, check: Callable[[], None]) -> str:
+def _read(file: BinaryIO, encoding: Encoding, wanted: _Wanted, check: Callable[[], None]) -> str:
     status = os.fstat(file.fileno())
     version = FileVersion.of(status)
-    encoding = detect(file.read(SAMPLE_BYTES))
-    if encoding is None:
-        raise ToolError(f"{wanted.path!r} is a binary file of {status.st_size} bytes, not text")
     begin = Bookmark(position=len(encoding.mark))
     known = _bookmarks.find(version)
     if known is not None and known.leads_to(wanted.line, wanted.column):
