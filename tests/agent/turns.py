@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from openheim import Event, Tool
-from openheim.agent.compaction import CompactionResult, compact
 from openheim.agent.context import ContextFitter
-from openheim.agent.loop import LoopSettings, TurnLoop, TurnOutcome
+from openheim.agent.loop import TurnLoop, TurnOutcome
+from openheim.agent.settings import LoopSettings
 from openheim.agent.steps import DirectSteps
+from openheim.agent.summarising import CompactionResult, compact
 from openheim.agent.toolbox import Toolbox
 from openheim.agent.turn import ToolEnvironment
 from openheim.agent.window import ContextSettings
@@ -33,7 +34,7 @@ from tests.agent.sessions import NO_DELAYS
 
 
 class MemoryHistory:
-    """A :class:`~openheim.agent.loop.TurnHistory` without a disk."""
+    """A :class:`~openheim.agent.history.TurnHistory` without a disk."""
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self.messages: list[Message] = list(messages)

@@ -107,7 +107,7 @@ async def test_a_session_that_was_deleted_meanwhile_says_so(tmp_path: Path) -> N
 
 
 async def test_a_lease_that_cannot_be_renewed_ends_no_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openheim.runtime.runtime.LEASE_REFRESH_SECS", 0.01)
+    monkeypatch.setattr("openheim.runtime.life.LEASE_REFRESH_SECS", 0.01)
     pause = Pause()
     told = anyio.Event()
     texts: list[str] = []

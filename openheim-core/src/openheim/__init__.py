@@ -206,8 +206,8 @@ _HOME = {
     "SkillNotFoundError": "errors",
     "StopReason": "messages",
     "StorageError": "errors",
-    "SyncClient": "client",
-    "SyncSession": "client",
+    "SyncClient": "sync_client",
+    "SyncSession": "sync_client",
     "TextBlock": "messages",
     "TextDelta": "events",
     "ThinkingBlock": "messages",
@@ -250,7 +250,7 @@ _HOME = {
 _NAMED_THERE = {"classify_error": "classify", "classify_error_payload": "classify_payload"}
 
 if TYPE_CHECKING:
-    from openheim.client import Client, SyncClient, SyncSession
+    from openheim.client import Client
     from openheim.embeddings import Embedder
     from openheim.errors import (
         AuthError,
@@ -337,6 +337,7 @@ if TYPE_CHECKING:
     from openheim.reply_parts import CallPart
     from openheim.runtime import Runtime, Session
     from openheim.sse import SSEDecoder, SSEEvent
+    from openheim.sync_client import SyncClient, SyncSession
     from openheim.tools import FunctionTool, Replay, Tool, ToolKind, ToolResult, ToolsContext, Turn, tool
     from openheim.transports import Transport
     from openheim.wirenames import ToolNames, wire_call_id, wire_tool_name

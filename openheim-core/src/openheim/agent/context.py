@@ -24,7 +24,7 @@ from openheim.messages import TextBlock
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from openheim.agent.loop import LoopSettings
+    from openheim.agent.settings import LoopSettings
     from openheim.messages import Message, Usage
     from openheim.providers import ToolSpec
 

@@ -7,113 +7,37 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
 
 from openheim.agent.calls import CallContext, CallRun, announce_calls, prepare_calls, run_calls, settle
-from openheim.agent.context import ContextFitter
 from openheim.agent.requests import TurnRequests
 from openheim.agent.structured import AnswerProblem, answer_value, told_again
-from openheim.agent.window import ContextSettings
 from openheim.errors import OpenheimError, ProviderError, SchemaMismatchError, ServerError, StorageError
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from openheim.pricing import cost_of, was_refused
 from openheim.providers import MAX_REPLY_CALLS, too_many_calls, wire_of
-from openheim.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from openheim.agent.steps import Steps
-    from openheim.agent.toolbox import Toolbox
-    from openheim.agent.turn import ToolEnvironment
+    from openheim.agent.history import TurnHistory
+    from openheim.agent.settings import LoopSettings
     from openheim.events import Delta, Event
     from openheim.gates import Decision, ToolCall
-    from openheim.messages import Block, Finish, Message, Role, StopReason
-    from openheim.pricing import Price
-    from openheim.providers import ModelReply, Provider, ToolSpec
+    from openheim.messages import Block, Finish, Message, StopReason
+    from openheim.providers import ModelReply
 
-__all__ = ("LoopSettings", "TurnHistory", "TurnLoop", "TurnOutcome", "nobody")
+__all__ = ("TurnLoop", "TurnOutcome", "nobody")
 
 _log = logging.getLogger(__name__)
 
 #: What one reply may take in memory, and what is counted for each of its deltas beside its text.
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 DELTA_BYTES = 64
-
-
-@dataclass(slots=True, frozen=True)
-class LoopSettings:
-    """What stays the same during a turn.
-
-    Args:
-        toolbox: the tools that a call may name.
-        offered: those that the model is told of; the same tuple object while nothing changed.
-        cache: the provider's place for bytes made from this session's messages.
-        context: what is known of the model's window, and what to do when it is full.
-        fitter: the session's; it remembers what was left out of requests, and what they were found to cost.
-        response_schema: a JSON Schema that the turn's answer has to match, or None.
-        price: what tokens cost, if that is known.
-        fallbacks: the same with another model each, to go on with in this order when this one cannot answer.
-    """
-
-    provider: Provider
-    provider_name: str
-    model: str
-    system: str
-    toolbox: Toolbox
-    offered: tuple[ToolSpec, ...]
-    environment: ToolEnvironment
-    steps: Steps
-    max_iterations: int = 10
-    max_tokens: int | None = None
-    thinking: str | int | None = None
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
-    cache: dict[str, Any] = field(default_factory=dict)
-    context: ContextSettings = field(default_factory=ContextSettings)
-    fitter: ContextFitter = field(default_factory=ContextFitter)
-    response_schema: Mapping[str, Any] | None = None
-    price: Price | None = None
-    fallbacks: tuple[LoopSettings, ...] = ()
-
-
-class TurnHistory(Protocol):
-    """The loop's view of the session's messages; the session provides one.
-
-    ``messages`` are those stored, in order, ``turn`` the number of the running turn. :meth:`store` adds a message and
-    puts it on disk as far as that works, and :meth:`acknowledge` tells watchers about those that are there.
-    """
-
-    messages: list[Message]
-    turn: int
-
-    @property
-    def unwritten(self) -> int:
-        """Messages that are not on disk, since that failed so far."""
-        ...
-
-    def store(self, role: Role, content: Sequence[Block], **details: Any) -> Message:
-        """Adds a message, which is on disk afterwards unless that fails.
-
-        Args:
-            details: further arguments of :class:`~openheim.messages.Message`.
-        """
-        ...
-
-    def store_record(self, record: Mapping[str, Any]) -> None:
-        """Puts a record (see :mod:`openheim.store`) behind the messages."""
-        ...
-
-    def acknowledge(self) -> None:
-        """Tells watchers of the messages stored since the last time."""
-        ...
-
-    def unique_call_id(self, wanted: str) -> str:
-        """An id that no earlier call of the session had: the one wanted, if that is free and not blank."""
-        ...
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from openheim.retry import with_retries
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from openheim.agent.loop import LoopSettings
+    from openheim.agent.settings import LoopSettings
     from openheim.events import Event
     from openheim.messages import Usage
     from openheim.providers import EmitDelta, ModelReply, ModelRequest

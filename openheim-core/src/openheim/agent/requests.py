@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from openheim.agent.compaction import summarise
 from openheim.agent.model import call_model
 from openheim.agent.results import result_limit_bytes
 from openheim.agent.structured import request_system
@@ -33,7 +32,8 @@ from openheim.providers import ModelRequest, takes_images
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from openheim.agent.loop import LoopSettings, TurnHistory
+    from openheim.agent.history import TurnHistory
+    from openheim.agent.settings import LoopSettings
     from openheim.agent.window import Room
     from openheim.events import Event
     from openheim.messages import Usage
@@ -187,6 +187,8 @@ class TurnRequests:
         return changed
 
     async def _summarise(self, room: Room) -> bool:
+        from openheim.agent.summarising import summarise
+
         try:
             result = await summarise(self.settings, self._history, publish=self._publish, spend=self._spend, room=room)
         except OpenheimError as err:

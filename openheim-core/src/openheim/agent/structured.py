@@ -14,7 +14,7 @@ from openheim.jsontext import parse
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from openheim.agent.loop import LoopSettings
+    from openheim.agent.settings import LoopSettings
 
 __all__ = ("AnswerProblem", "answer_value", "checked_schema", "request_system", "told_again")
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openheim._reading import read_given
 from openheim.cli.failures import warn
 from openheim.cli.lean import LeanCommand, lean_app
 from openheim.cli.printing import one_line, print_text
+from openheim.cli.session_files import read_import, write_export
 from openheim.cli.starting import read_settings
 from openheim.cli.tables import print_json, print_table
 from openheim.errors import UsageError
@@ -41,9 +41,6 @@ _SHOWN_OF_ID = 8
 
 #: Reading fewer sessions takes no time worth a bar.
 _WORTH_A_BAR = 300
-
-#: A larger file is no session.
-_IMPORT_LIMIT = 1 << 29
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "": 86400, "w": 604800}
@@ -264,7 +261,7 @@ def export_command(
     if output is None or output == "-":
         print_text(text, end="")
     else:
-        _write(output, text, force)
+        write_export(output, text, force=force)
         print(f"wrote {output}", file=sys.stderr)
 
 
@@ -283,7 +280,7 @@ def import_command(
 
     store = _store(read_settings())
     try:
-        document = json.loads(_read(file))
+        document = json.loads(read_import(file))
     except (ValueError, RecursionError) as err:
         raise UsageError(f"{file} is no JSON: {err}", hint="import what export --format json wrote") from err
     meta = import_session(store, document, cwd=os.path.realpath(current_directory()))
@@ -405,61 +402,3 @@ def _progress_bar() -> Progress | None:
         print(f"\r[{filled:30}] {done:,} of {total:,} sessions read{end}", end="", file=sys.stderr, flush=True)
 
     return show
-
-
-def _read(file: str) -> bytes:
-    try:
-        if file == "-":
-            data = sys.stdin.buffer.read(_IMPORT_LIMIT + 1)
-        else:
-            data = read_given(file, limit=_IMPORT_LIMIT)
-    except OSError as err:
-        raise UsageError(f"cannot read {file}: {err.strerror}", hint="name a file that can be read") from err
-    if len(data) > _IMPORT_LIMIT:
-        raise UsageError(f"{file} is larger than {_IMPORT_LIMIT >> 20} MiB", hint="import what export wrote")
-    return data
-
-
-def _is_stdout(found: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(found, os.fstat(1))
-    except OSError:
-        return False
-
-
-def _write(output: str, text: str, force: bool) -> None:
-    """Writes to a file, which appears whole, or into what stands there and is none: a pipe, or ``/dev/null``."""
-    import stat
-
-    from openheim.store.writing import create_whole, replace_whole
-
-    data = text.encode(errors="replace")
-    # Where it is a link, the file that it points to is meant.
-    target = os.path.realpath(output)
-    try:
-        found = os.stat(output)
-    except FileNotFoundError:
-        found = None
-    except OSError as err:
-        raise UsageError(f"cannot write {output}: {err.strerror}", hint="name another file") from err
-    try:
-        if found is None:
-            create_whole(target, data)
-        elif _is_stdout(found):
-            print_text(text, end="")
-        elif stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode):
-            with open(output, "wb", buffering=0) as stream:
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[stream.write(rest) or 0 :]
-        elif not stat.S_ISREG(found.st_mode):
-            raise UsageError(f"{output} is no file", hint="use another name")
-        elif force:
-            replace_whole(target, data)
-            os.chmod(target, stat.S_IMODE(found.st_mode))
-        else:
-            raise FileExistsError
-    except FileExistsError:
-        raise UsageError(f"{output} exists already", hint="use another name, or --force") from None
-    except OSError as err:
-        raise UsageError(f"cannot write {output}: {err.strerror}", hint="name another file") from err

@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 import logging
-import os
-import uuid
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 
-from openheim._arguments import items, texts, whole_number
+from openheim._arguments import items, texts
 from openheim.agent.steps import DirectSteps, timestamp
-from openheim.agent.turn import filtered_environment
 from openheim.agent.window import ContextSettings
-from openheim.config.models import resolve_mode
-from openheim.config.selection import KEY_VARIABLES
-from openheim.errors import ConfigError, PluginError, SessionBusyError, UsageError
+from openheim.errors import SessionBusyError
 from openheim.http import HttpClient
-from openheim.messages import GIVEN_PROVIDER
-from openheim.permissions import PermissionPolicy, parse_rule
-from openheim.permissions.modes import known_mode
-from openheim.prompt import merged_skills
 from openheim.retry import RetryPolicy
-from openheim.runtime.background import BackgroundTask
+from openheim.runtime.arguments import SessionArguments
 from openheim.runtime.binding import BoundProviders
+from openheim.runtime.child_environment import child_environment
 from openheim.runtime.flushing import Flusher
+from openheim.runtime.gates import Gates
+from openheim.runtime.life import RuntimeLife
 from openheim.runtime.live import LiveSessions
+from openheim.runtime.making import SessionMaker
 from openheim.runtime.observers import Observers
-from openheim.runtime.options import SessionOptions, governed, governed_mode
-from openheim.runtime.places import Places, current_directory
+from openheim.runtime.options import governed_mode
+from openheim.runtime.places import current_directory
 from openheim.runtime.saving import SessionSaver
-from openheim.runtime.session import Session
-from openheim.runtime.single_call import call_tool
 from openheim.runtime.toolboxes import Toolboxes
-from openheim.store import HistoryStore, SessionMeta
+from openheim.store import HistoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
     from types import TracebackType
-
-    from anyio.abc import TaskGroup
 
     from openheim.agent.steps import Steps
     from openheim.agent.toolbox import Toolbox
@@ -54,11 +42,10 @@ if TYPE_CHECKING:
     from openheim.gates import Gate
     from openheim.messages import ToolResultBlock
     from openheim.plugins.host import PluginHost
-    from openheim.prompt import PromptBuilder
     from openheim.providers import Provider, ProviderSettings
+    from openheim.runtime.background import BackgroundTask
     from openheim.runtime.binding import ModelBinding
-    from openheim.runtime.places import Place
-    from openheim.store import StoredSession
+    from openheim.runtime.session import Session
     from openheim.tools import Tool
 
 __all__ = ("Runtime",)
@@ -66,12 +53,6 @@ __all__ = ("Runtime",)
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-
-#: Seconds between two renewals of the leases of running turns.
-LEASE_REFRESH_SECS = 300.0
-
-#: Seconds that turns may take to end when the runtime is closed.
-CLOSE_SECS = 10.0
 
 
 class Runtime:
@@ -109,14 +90,11 @@ class Runtime:
         self._toolboxes = Toolboxes(loaded, host, items("tools", tools))
         self._http: HttpClient | None = None
         self._providers = BoundProviders(loaded, host, lambda: self.http, self.report)
-        self._gate_settings: dict[str, Any] = {}
-        self._places = Places(loaded)
+        self._gates = Gates(loaded, host)
+        self._maker = SessionMaker(self, self._gates)
         self._observers = Observers(host, self.report)
         self._flusher = Flusher()
-        self._closed = anyio.Event()
-        self._exit = AsyncExitStack()
-        self._group: TaskGroup | None = None
-        self._closing = False
+        self._life = RuntimeLife(self.live, self._flusher)
 
     @classmethod
     def from_config(
@@ -145,23 +123,12 @@ class Runtime:
         Raises:
             ConfigError: a setting is wrong, or a file cannot be read.
         """
-        from openheim.config.load import load_config
-        from openheim.plugins.host import PluginHost
-        from openheim.plugins.policy import policy_from
+        from openheim.runtime.building import settings_and_plugins
 
         say = report or _log.warning
-        if path is False:
-            loaded = load_config(os.devnull, flags=settings, environment={}, cwd=cwd, trust=False)
-        else:
-            loaded = load_config(path if isinstance(path, str) else None, flags=settings, cwd=cwd, trust=trust)
-        for notice in loaded.notices:
-            say(notice)
-        for warning in loaded.warnings:
-            say(f"warning: {warning}")
-        policy = policy_from(
-            loaded.config.plugins, os.environ, safe_mode=safe_mode, managed=loaded.managed.get("plugins")
+        loaded, host = settings_and_plugins(
+            path, settings, cwd=cwd, trust=trust, safe_mode=safe_mode, debug=debug, report=say
         )
-        host = PluginHost(policy, report=lambda line: say(f"warning: {line}"), debug=debug)
         return cls(loaded, host, tools=tools, report=say)
 
     # --- sessions ---
@@ -203,23 +170,8 @@ class Runtime:
             UsageError: ``max_iterations`` is less than 1.
         """
         skills = texts("skills", skills)
-        allow, deny = _checked(allow, deny, max_iterations)
-        warnings: list[str] = []
-        place = self._place(cwd, warnings)
-        binding = self.bind(provider, model)
-        self.store.prepare()
-        now = self.timestamp()
-        meta = SessionMeta(
-            id=str(uuid.uuid4()),
-            created_at=now,
-            updated_at=now,
-            mode=self.governed_mode(self.loaded.config.permissions.mode if mode is None else mode, warnings.append),
-            skills=list(skills),
-        )
-        options = self._options(gate, allow, deny, attended, max_iterations, warnings)
-        prompt = self._prompt(meta, place)
-        prompt.require_skills()
-        return self._admit(self._session(meta, place, binding, options, prompt, warnings))
+        asked = SessionArguments(cwd, provider, model, mode, gate, allow, deny, attended, max_iterations).checked()
+        return self._admit(self._maker.new(asked, skills))
 
     def load_session(
         self,
@@ -248,100 +200,19 @@ class Runtime:
             UsageError: it is live, and was loaded with other arguments; or as :meth:`new_session`.
             ConfigError, PluginError, TypeError: as :meth:`new_session`.
         """
-        allow, deny = _checked(allow, deny, max_iterations)
+        from openheim.runtime.loading import from_history, go_on_live
+
+        asked = SessionArguments(cwd, provider, model, mode, gate, allow, deny, attended, max_iterations).checked()
         live = self.live.get(session_id)
-        if live is not None:
-            unmet = self._unmet_place_and_model(live, cwd, provider, model) + live.options.unmet(
-                gate=gate,
-                allow=[*map(parse_rule, allow)],
-                deny=[*map(parse_rule, deny)],
-                attended=attended,
-                max_iterations=max_iterations,
-            )
-            if unmet:
-                raise UsageError(
-                    f"the session is live here already, with another value for {', '.join(unmet)}",
-                    hint="change its model with set_model, or close it first",
-                )
-            if mode is not None and known_mode(mode) != live.meta.mode:
-                live.set_mode(mode)
-            self.live.touch(live)
-            return live
-        self.store.prepare()
-        stored = self.store.load(session_id)
-        meta, warnings = stored.meta, list(stored.warnings)
-        place = self._place(cwd if cwd is not None else self._stored_directory(meta, warnings), warnings)
-        if provider is None and model is None:
-            binding = self._stored_binding(meta, warnings)
-        else:
-            binding = self.bind(provider, model)
-        wanted = mode if mode is not None else resolve_mode(meta.mode) or "default"
-        meta.mode = self.governed_mode(wanted, warnings.append)
-        options = self._options(gate, allow, deny, attended, max_iterations, warnings)
-        return self._admit(self._session(meta, place, binding, options, self._prompt(meta, place), warnings, stored))
+        if live is None:
+            return self._admit(from_history(self, self._maker, session_id, asked))
+        go_on_live(self, live, asked)
+        self.live.touch(live)
+        return live
 
     def directory_for(self, cwd: Path | str | None) -> Path:
         """The directory of a session that is started with this one, without links. Raises :class:`ConfigError`."""
-        return self._place(cwd, []).cwd
-
-    def _place(self, cwd: Path | str | None, warnings: list[str]) -> Place:
-        place = self._places.at(Path(cwd) if cwd is not None else current_directory())
-        # Where nobody asked for a directory, the configured one is what they expect.
-        if place.moved and cwd is not None:
-            warnings.append(place.moved)
-        return place
-
-    def _unmet_place_and_model(
-        self, live: Session, cwd: Path | str | None, provider: str | Provider | None, model: str | None
-    ) -> list[str]:
-        unmet = []
-        if cwd is not None and self.directory_for(cwd) != live.files.cwd:
-            unmet.append("cwd")
-        if isinstance(provider, str):
-            asked = self.bind(provider, model)
-            if (asked.provider_name, asked.model) != (live.binding.provider_name, live.binding.model):
-                unmet.append("model" if asked.provider_name == live.binding.provider_name else "provider")
-        elif provider is not None and provider is not live.binding.provider:
-            unmet.append("provider")
-        elif model is not None and model != live.binding.model:
-            unmet.append("model")
-        return unmet
-
-    def _stored_directory(self, meta: SessionMeta, warnings: list[str]) -> str | None:
-        if meta.cwd is not None and not Path(meta.cwd).is_dir():
-            warnings.append(f"the session's directory {meta.cwd} is gone; it goes on in the current one")
-            return None
-        return meta.cwd
-
-    def _stored_binding(self, meta: SessionMeta, warnings: list[str]) -> ModelBinding:
-        if meta.provider is not None and meta.provider != GIVEN_PROVIDER:
-            try:
-                return self.bind(meta.provider, meta.model)
-            except (ConfigError, PluginError) as err:
-                warnings.append(f"the session's model cannot be used ({err.message}); the default one is")
-        return self.bind(None, None)
-
-    def _options(
-        self,
-        gate: str | Gate | None,
-        allow: Sequence[str],
-        deny: Sequence[str],
-        attended: bool,
-        max_iterations: int | None,
-        warnings: list[str],
-    ) -> SessionOptions:
-        config = self.loaded.config
-        gate = governed(self.loaded, gate, "permissions", "gate", warn=warnings.append)
-        max_iterations = governed(self.loaded, max_iterations, "max_iterations", warn=warnings.append)
-        asked_gate = gate if gate is not None else config.permissions.gate
-        return SessionOptions(
-            gate=self._gate(asked_gate),
-            asked_gate=asked_gate,
-            allow=tuple(map(parse_rule, (*config.permissions.allow, *allow))),
-            deny=tuple(map(parse_rule, (*config.permissions.deny, *deny))),
-            attended=attended,
-            max_iterations=max_iterations if max_iterations is not None else config.max_iterations,
-        )
+        return self._maker.place(cwd, []).cwd
 
     def governed_mode(self, asked: str, warn: Callable[[str], None]) -> str:
         """The mode asked for, unless the managed policy sets another, which ``warn`` is told.
@@ -351,45 +222,8 @@ class Runtime:
         """
         return governed_mode(self.loaded, asked, warn)
 
-    def _prompt(self, meta: SessionMeta, place: Place) -> PromptBuilder:
-        skills = merged_skills(self.loaded.config.default_skills, meta.skills)
-        return place.prompt.for_session(skills, meta.created_at[:10])
-
-    def _session(
-        self,
-        meta: SessionMeta,
-        place: Place,
-        binding: ModelBinding,
-        options: SessionOptions,
-        prompt: PromptBuilder,
-        warnings: Sequence[str],
-        stored: StoredSession | None = None,
-    ) -> Session:
-        meta.cwd = str(place.cwd)
-        session = Session(
-            self,
-            meta,
-            binding=binding,
-            toolbox=self.toolbox_for(place.files.root),
-            files=place.files,
-            prompt=prompt,
-            options=self._with_rules_of(place, options),
-            first_seq=self._first_seq(),
-            stored=stored,
-        )
-        session.warnings = tuple(warnings)
-        return session
-
-    def _with_rules_of(self, place: Place, options: SessionOptions) -> SessionOptions:
-        """With what a trusted project denies in which the session works, although it is not the runtime's own."""
-        return replace(options, deny=(*options.deny, *place.denied)) if place.denied else options
-
-    def _require_not_closed(self) -> None:
-        if self._closing:
-            raise RuntimeError("the runtime was closed, with its client: make a new one")
-
     def _admit(self, session: Session) -> Session:
-        self._require_not_closed()
+        self._life.require_not_closed()
         for evicted in self.live.add(session):
             evicted.close()
         return session
@@ -415,10 +249,6 @@ class Runtime:
         self.live.remove(session)
         session.close()
 
-    def _first_seq(self) -> int:
-        # Numbers must grow over restarts of the process, and time does.
-        return int(self.steps.now().timestamp() * 1000) * 1000
-
     def timestamp(self) -> str:
         """Now, in RFC 3339 with milliseconds."""
         return timestamp(self.steps)
@@ -438,28 +268,22 @@ class Runtime:
             arguments: JSON text of an object.
             publish: told of the call's events.
         """
-        config = self.loaded.config
+        from openheim.runtime.single_call import call_tool
+
+        permissions = self.loaded.config.permissions
         warnings: list[str] = []
-        place = self._place(cwd, warnings)
-        files = place.files
-        chosen = self.governed_mode(config.permissions.mode if mode is None else mode, warnings.append)
+        place = self._maker.place(cwd, warnings)
+        chosen = self.governed_mode(permissions.mode if mode is None else mode, warnings.append)
         for warning in warnings:
             self.report(f"warning: {warning}")
-        toolbox = self.toolbox_for(files.root)
-        policy = PermissionPolicy(
-            self._gate(config.permissions.gate),
-            allow=tuple(map(parse_rule, config.permissions.allow)),
-            deny=(*map(parse_rule, config.permissions.deny), *place.denied),
-        )
         return await call_tool(
+            self,
             name,
             arguments,
             mode=chosen,
-            toolbox=toolbox,
-            files=files,
-            policy=policy,
-            steps=self.steps,
-            make_env=self.tool_env,
+            place=place,
+            toolbox=self.toolbox_for(place.files.root),
+            gate=self._gates.get(permissions.gate),
             publish=publish,
         )
 
@@ -467,17 +291,7 @@ class Runtime:
 
     def tool_env(self) -> dict[str, str]:
         """The environment that tools may give to child processes: without any provider's key, in use or not."""
-        names = set(KEY_VARIABLES.values())
-        secrets = set()
-        for entry in self.loaded.config.providers.values():
-            if entry.env_var:
-                names.add(entry.env_var)
-            if isinstance(entry.api_key, str) and entry.api_key.strip():
-                secrets.add(entry.api_key.strip())
-            elif isinstance(entry.api_key, Mapping) and isinstance(entry.api_key.get("env"), str):
-                names.add(entry.api_key["env"])
-        secrets |= {os.environ[name] for name in names if os.environ.get(name)} | self._providers.secrets
-        return filtered_environment(os.environ, hidden_names=names, secrets=secrets)
+        return child_environment(self.loaded.config.providers.values(), self._providers.secrets)
 
     @property
     def http(self) -> HttpClient:
@@ -512,14 +326,6 @@ class Runtime:
         """The entry of a provider that :meth:`bind` has given out."""
         return self._providers.settings_of(name)
 
-    def _gate(self, gate: str | Gate) -> Gate:
-        if not isinstance(gate, str):
-            return gate
-        if gate not in self._gate_settings:
-            table = self.loaded.config.gates.get(gate, {})
-            self._gate_settings[gate] = self.host.validate_settings("gates", gate, table, where=f"[gates.{gate}]")
-        return self.host.create_gate(gate, self._gate_settings[gate])
-
     def context_settings(self, binding: ModelBinding) -> ContextSettings:
         """How requests are kept within a model's window."""
         context = self.loaded.config.context
@@ -533,37 +339,20 @@ class Runtime:
     # --- life ---
 
     async def __aenter__(self) -> Runtime:
-        self._require_not_closed()
-        if self._group is not None:
-            raise RuntimeError("the runtime is open already: enter it, or its client, once")
-        self._group = group = await self._exit.enter_async_context(anyio.create_task_group())
-        self._closed = anyio.Event()
-        group.start_soon(self._flusher.run)
-        group.start_soon(self._refresh_leases)
+        await self._life.begin()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with anyio.CancelScope(shield=True):
-            running = [session for session in self.live if session.running]
-            for session in running:
-                session.cancel()
-            with anyio.move_on_after(CLOSE_SECS) as waiting:
-                for session in running:
-                    await session.wait_until_idle()
-            if waiting.cancelled_caught:
-                _log.warning("a turn did not end within %s s and is left behind", CLOSE_SECS)
-            self._closing = True
-            self._closed.set()
-            await self._flusher.close()
+            await self._life.end_turns()
             for session in self.live:
                 self.close_session(session)
             await self._providers.aclose()
             if self._http is not None:
                 await self._http.aclose()
-        # Without the error: a task group would wrap it, and what the program raised should reach it as it is.
-        await self._exit.aclose()
+        await self._life.end()
         self.store.close()
 
     def start_task(self, call: Callable[..., Awaitable[T]], *arguments: Any) -> BackgroundTask[T]:
@@ -572,29 +361,8 @@ class Runtime:
         Raises:
             RuntimeError: the runtime was not entered, or is closing.
         """
-        if self._group is None or self._closing:
-            raise RuntimeError("the runtime is not open: use it as an async context manager")
-        task: BackgroundTask[T] = BackgroundTask()
-        self._group.start_soon(task.run, call, arguments)
-        return task
+        return self._life.start_task(call, *arguments)
 
     def saver_for(self, *arguments: Any, **named: Any) -> SessionSaver:
         """What keeps a session's files; arguments as of :class:`SessionSaver`, behind those that the runtime has."""
         return SessionSaver(self.store, self._flusher, *arguments, **named)
-
-    async def _refresh_leases(self) -> None:
-        while not self._closing:
-            with anyio.move_on_after(LEASE_REFRESH_SECS):
-                await self._closed.wait()
-            for session in self.live:
-                if session.running:
-                    session.refresh_lease()
-
-
-def _checked(
-    allow: Sequence[str], deny: Sequence[str], max_iterations: int | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Both lists, once all of it is what it should be."""
-    if max_iterations is not None:
-        whole_number("max_iterations", max_iterations, least=1)
-    return texts("allow", allow), texts("deny", deny)

@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from openheim.agent.compaction import compact
 from openheim.agent.context import ContextFitter
-from openheim.agent.loop import LoopSettings, TurnLoop, TurnOutcome
+from openheim.agent.loop import TurnLoop, TurnOutcome
 from openheim.agent.structured import checked_schema
 from openheim.agent.turn import ToolEnvironment
-from openheim.config.models import resolve_mode
-from openheim.errors import ConfigError, OpenheimError, PluginError, SessionBusyError, SessionLockedError, StorageError
+from openheim.errors import OpenheimError, SessionBusyError, SessionLockedError, StorageError
 from openheim.events import Notice, TurnFinished
-from openheim.messages import GIVEN_PROVIDER
 from openheim.runtime.asks import Asks
 from openheim.runtime.content import prompt_blocks
 from openheim.runtime.deciding import SessionDecisions
+from openheim.runtime.snapshot import Snapshot
+from openheim.runtime.state import SessionState
 from openheim.runtime.stream import EventStream
 from openheim.runtime.transcript import Transcript
-from openheim.store.meta import state_in, title_of
+from openheim.runtime.turn_settings import turn_settings
+from openheim.store.meta import title_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
     from typing import Literal
 
+    from openheim.agent.settings import LoopSettings
     from openheim.agent.toolbox import Toolbox
-    from openheim.events import Delta, Event, PermissionAsked
+    from openheim.events import Event
     from openheim.files import Files
     from openheim.messages import Block, Message
     from openheim.prompt import PromptBuilder
     from openheim.providers import Provider, ToolSpec
     from openheim.runtime.binding import ModelBinding
+    from openheim.runtime.compacting import Compacting
     from openheim.runtime.options import SessionOptions
     from openheim.runtime.runtime import Runtime
     from openheim.store import SessionMeta, StoredSession
@@ -44,37 +46,7 @@ if TYPE_CHECKING:
 ITERATOR_CAPACITY = 65_536
 
 
-__all__ = ("Session", "Snapshot")
-
-
-@dataclass(slots=True, frozen=True)
-class Snapshot:
-    """What a watcher that joins has to know: everything up to ``seq``.
-
-    Args:
-        messages: the conversation so far.
-        partial: deltas of the reply that is being received.
-        questions: that wait for an answer.
-        running: whether a turn is running.
-    """
-
-    seq: int
-    messages: tuple[Message, ...]
-    partial: tuple[Delta, ...]
-    questions: tuple[PermissionAsked, ...]
-    running: bool
-
-
-class _Compacting:
-    """What runs instead of a turn while the conversation is being summarised."""
-
-    pieces: tuple[Delta, ...] = ()
-
-    def __init__(self) -> None:
-        self.scope = anyio.CancelScope()
-
-    def cancel(self) -> None:
-        self.scope.cancel()
+__all__ = ("Session",)
 
 
 class Session:
@@ -94,7 +66,6 @@ class Session:
         stored: StoredSession | None = None,
     ) -> None:
         self.meta = meta
-        self.binding = binding
         self.files = files
         self.options = options
         self.stream = EventStream(first_seq, runtime.observer_of(meta.id))
@@ -105,10 +76,18 @@ class Session:
         self._lease = runtime.store.lease(meta.id)
         self._prompt = prompt
         self._told_warnings = 0
-        self._fitter = ContextFitter(meta.extra.get("context"), stored.records if stored is not None else ())
         self._environment = ToolEnvironment(meta.id, files, make_env=runtime.tool_env)
         messages = stored.messages if stored is not None else ()
         self._transcript = Transcript(log, messages, publish=self.stream.publish, steps=runtime.steps)
+        self._state = SessionState(
+            runtime,
+            meta,
+            binding,
+            ContextFitter(meta.extra.get("context"), stored.records if stored is not None else ()),
+            logged=stored.state if stored is not None else {},
+            transcript=self._transcript,
+            publish=self.stream.publish,
+        )
         self._files = runtime.saver_for(
             meta,
             log,
@@ -118,8 +97,6 @@ class Session:
             catch_up=self._catch_up,
             tell=self._tell_unsaved,
         )
-        #: What the log says of mode, model, skills and directory.
-        self._logged = dict(stored.state) if stored is not None else {}
         self._log = log
         self._decisions = SessionDecisions(
             meta,
@@ -131,7 +108,7 @@ class Session:
             keep=self._keep,
             publish=self.stream.publish,
         )
-        self._loop: TurnLoop | _Compacting | None = None
+        self._loop: TurnLoop | Compacting | None = None
         #: What a person should know about the state in which the session was loaded, one line each.
         self.warnings: tuple[str, ...] = ()
         self._closing = False
@@ -143,6 +120,11 @@ class Session:
     @property
     def id(self) -> str:
         return self.meta.id
+
+    @property
+    def binding(self) -> ModelBinding:
+        """The provider and model that the next turn uses."""
+        return self._state.binding
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -194,7 +176,7 @@ class Session:
             ConfigError: there is no such mode.
             SessionNotFoundError: the session was deleted meanwhile.
         """
-        mode = self._governed_mode(mode)
+        mode = self._state.governed_mode(mode)
         self._keep({"record": "mode", "mode": mode})
         self.meta.mode = mode
 
@@ -206,14 +188,7 @@ class Session:
         """
         binding = self._runtime.bind(provider, model)
         self._keep({"record": "model", "provider": binding.provider_name, "model": binding.model})
-        self._use(binding)
-
-    def _governed_mode(self, mode: str) -> str:
-        return self._runtime.governed_mode(mode, lambda text: self.stream.publish(Notice("warning", text)))
-
-    def _use(self, binding: ModelBinding) -> None:
-        self.binding = binding
-        self.meta.provider, self.meta.model = binding.provider_name, binding.model
+        self._state.use(binding)
 
     def _keep(self, record: dict[str, Any]) -> None:
         """Puts a change of the session on disk, if the session is there."""
@@ -221,12 +196,8 @@ class Session:
         if self._files.is_stored:
             # Nothing is added to a log that was deleted or replaced.
             self._log.foreign_bytes()
-            self._log_state({**record, "at": self._runtime.timestamp()})
+            self._state.log({**record, "at": self._runtime.timestamp()})
             self._files.later()
-
-    def _log_state(self, record: dict[str, Any]) -> None:
-        self._transcript.store_record(record)
-        self._logged |= state_in(record)
 
     def _activate(self) -> None:
         self._runtime.activate(self)
@@ -311,17 +282,16 @@ class Session:
             ProviderError: the model wrote no summary; nothing is changed.
             SessionBusyError, SessionLockedError: as :meth:`run`.
         """
+        from openheim.runtime.compacting import Compacting
+
         self._require_idle()
         self._activate()
-        result = None
         with self._writing():
-            self._loop = compacting = _Compacting()
-            with compacting.scope:
-                result = await compact(self._loop_settings(), self._transcript, publish=self.stream.publish)
-            self._keep_context()
-        if compacting.scope.cancelled_caught:
-            self.stream.publish(Notice("info", "summarising the conversation was cancelled"))
-        return result is not None
+            self._loop = compacting = Compacting(self._transcript, self.stream.publish)
+            done = await compacting.run(self._loop_settings())
+            self._state.keep_context()
+        compacting.tell_end()
+        return done
 
     def refresh_lease(self) -> None:
         """Renews the lease of a running turn; if another process has taken it meanwhile, the turn is cancelled.
@@ -362,34 +332,11 @@ class Session:
 
     def _catch_up(self) -> None:
         """Takes in what other processes have done to the session since."""
-        for record in self._transcript.catch_up():
-            self._take_over(state_in(record))
-            match record:
-                case {"record": "title", "title": str(title)}:
-                    self.meta.title = title
-                case {"record": "archived"}:
-                    self.meta.archived = True
-                case {"record": "approval", "key": str(key), "decision": "allow" | "deny" as decision}:
-                    self.meta.extra.setdefault("decisions", {})[key] = decision
-                case {"record": "compaction"}:
-                    self._fitter = ContextFitter(self._fitter.to_dict(), [record])
+        records = self._transcript.catch_up()
+        if records:
+            from openheim.runtime.catching_up import take_over
 
-    def _take_over(self, state: Mapping[str, Any]) -> None:
-        """Goes on with the mode and the model that another process has given the session."""
-        self._logged |= state
-        mode = resolve_mode(state.get("mode", ""))
-        if mode is not None:
-            self.meta.mode = self._governed_mode(mode)
-        chosen = state.get("provider"), state.get("model")
-        given = GIVEN_PROVIDER in (self.binding.provider_name, chosen[0])
-        if None in chosen or given or chosen == (self.binding.provider_name, self.binding.model):
-            # What this program gave as an object no other process can know better.
-            return
-        try:
-            self._use(self._runtime.bind(*chosen))
-        except (ConfigError, PluginError) as err:
-            text = f"the session was given the model {chosen[1]} elsewhere, which cannot be used here: {err}"
-            self.stream.publish(Notice("warning", text))
+            take_over(records, self._state)
 
     async def wait_until_idle(self) -> None:
         """Returns once no turn is running."""
@@ -398,17 +345,8 @@ class Session:
 
     def _store_prompt(self, blocks: tuple[Block, ...]) -> None:
         transcript, meta = self._transcript, self.meta
-        meta.model, meta.provider = self.binding.model, self.binding.provider_name
-        state = {name: getattr(meta, name) for name in ("mode", "provider", "model", "cwd")}
-        state["skills"] = list(meta.skills)
-        if state != self._logged:
-            self._log_state({"record": "session", "at": self._runtime.timestamp(), **state})
-        message = transcript.store("user", blocks)
-        if transcript.unwritten:
-            transcript.withdraw(message)
-            raise StorageError(
-                "the prompt could not be saved, so it was not sent", hint="check free space and permissions"
-            )
+        self._state.log_whole()
+        message = transcript.store_prompt(blocks)
         meta.updated_at = message.created_at
         if meta.title is None:
             meta.title = title_of(message.text)
@@ -422,41 +360,17 @@ class Session:
                 self.stream.publish(Notice("warning", str(err)))
 
     def _loop_settings(self, response_schema: Mapping[str, Any] | None = None) -> LoopSettings:
-        binding = self.binding
-        settings = LoopSettings(
-            provider=binding.provider,
-            provider_name=binding.provider_name,
-            model=binding.model,
+        state = self._state
+        return turn_settings(
+            self._runtime,
+            state.binding,
             system=self._system_text(),
             toolbox=self._toolbox,
             offered=self.offered_tools,
             environment=self._environment,
-            steps=self._runtime.steps,
             max_iterations=self.options.max_iterations,
-            max_tokens=binding.max_tokens,
-            thinking=binding.thinking,
-            retry=self._runtime.retry,
-            cache=binding.cache,
-            context=self._runtime.context_settings(binding),
-            fitter=self._fitter,
+            fitter=state.fitter,
             response_schema=response_schema,
-            price=binding.price,
-        )
-        if not binding.fallbacks:
-            return settings
-        return replace(settings, fallbacks=tuple(self._with_model(settings, other) for other in binding.fallbacks))
-
-    def _with_model(self, settings: LoopSettings, binding: ModelBinding) -> LoopSettings:
-        return replace(
-            settings,
-            provider=binding.provider,
-            provider_name=binding.provider_name,
-            model=binding.model,
-            max_tokens=binding.max_tokens,
-            thinking=binding.thinking,
-            cache=binding.cache,
-            context=self._runtime.context_settings(binding),
-            price=binding.price,
         )
 
     def _system_text(self) -> str:
@@ -466,21 +380,8 @@ class Session:
         self._told_warnings = len(self._prompt.warnings)
         return text
 
-    def _keep_context(self) -> None:
-        self.meta.extra["context"] = self._fitter.to_dict()
-
     def _finish(self, outcome: TurnOutcome) -> None:
-        now = self._runtime.timestamp()
-        record: dict[str, Any] = {"record": "turn_end", "at": now, "turn": self._transcript.turn}
-        record |= {"stop_reason": outcome.stop_reason, "iterations": outcome.iterations}
-        if outcome.error is not None:
-            record["error"] = outcome.error.to_dict()
-        self._transcript.store_record(record)
-        self.meta.updated_at = now
-        latest = next((message.usage for message in reversed(self.messages) if message.role == "assistant"), None)
-        if latest is not None:
-            self.meta.context_usage = latest
-        self._keep_context()
+        self._state.end_turn(outcome)
         self.stream.publish(
             TurnFinished(
                 outcome.stop_reason,

@@ -9,44 +9,51 @@ from openheim.agent.loop import nobody
 from openheim.agent.turn import ToolEnvironment
 from openheim.gates import GateSession
 from openheim.messages import ToolUseBlock
+from openheim.permissions import PermissionPolicy, parse_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from openheim.agent.steps import Steps
     from openheim.agent.toolbox import Toolbox
     from openheim.events import Event
-    from openheim.files import Files
+    from openheim.gates import Gate
     from openheim.messages import ToolResultBlock
-    from openheim.permissions import PermissionPolicy
+    from openheim.runtime.places import Place
+    from openheim.runtime.runtime import Runtime
 
 __all__ = ("call_tool",)
 
 
 async def call_tool(
+    runtime: Runtime,
     name: str,
     arguments: str,
     *,
     mode: str,
+    place: Place,
     toolbox: Toolbox,
-    files: Files,
-    policy: PermissionPolicy,
-    steps: Steps,
-    make_env: Callable[[], dict[str, str]],
+    gate: Gate,
     publish: Callable[[Event], None],
 ) -> ToolResultBlock:
     """Runs one tool; see :meth:`openheim.Runtime.call_tool`.
 
     Args:
         arguments: JSON text of an object.
-        make_env: the environment that the tool may give to child processes.
+        place: where the tool works.
+        gate: decides whether it may run.
         publish: told of the call's events.
     """
-    session = GateSession("", mode, files.cwd)
+    permissions = runtime.loaded.config.permissions
+    policy = PermissionPolicy(
+        gate,
+        allow=tuple(map(parse_rule, permissions.allow)),
+        deny=(*map(parse_rule, permissions.deny), *place.denied),
+    )
+    session = GateSession("", mode, place.files.cwd)
     context = CallContext(
         toolbox=toolbox,
-        environment=ToolEnvironment("", files, make_env=make_env),
-        steps=steps,
+        environment=ToolEnvironment("", place.files, make_env=runtime.tool_env),
+        steps=runtime.steps,
         publish=publish,
         decide=lambda call: policy.decide(call, session),
         ask=nobody,

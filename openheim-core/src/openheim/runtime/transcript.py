@@ -26,7 +26,7 @@ __all__ = ("Transcript",)
 
 
 class Transcript:
-    """The loop's :class:`~openheim.agent.loop.TurnHistory`: ``messages`` is what is, or is to be, on disk."""
+    """The loop's :class:`~openheim.agent.history.TurnHistory`: ``messages`` is what is, or is to be, on disk."""
 
     def __init__(
         self, log: SessionLog, messages: Sequence[Message], *, publish: Callable[[Event], None], steps: Steps
@@ -92,10 +92,20 @@ class Transcript:
         while self._unacknowledged:
             self._publish(MessageAppended(self._unacknowledged.pop(0)))
 
-    def withdraw(self, message: Message) -> None:
-        """Takes back the latest message, which is not on disk."""
-        self._unwritten.remove(message)
-        self.messages.remove(message)
+    def store_prompt(self, content: Sequence[Block]) -> Message:
+        """Adds the message of a user that starts a turn, if it can be put on disk.
+
+        Raises:
+            StorageError: it cannot; nothing was added.
+        """
+        message = self.store("user", content)
+        if self.unwritten:
+            self._unwritten.remove(message)
+            self.messages.remove(message)
+            raise StorageError(
+                "the prompt could not be saved, so it was not sent", hint="check free space and permissions"
+            )
+        return message
 
     def store_record(self, record: Mapping[str, Any]) -> None:
         """Adds a record behind the messages. Of those that wait to be written, it replaces one about the same thing."""
