@@ -16,7 +16,7 @@ from tests.tools_fs.calls import TOOLS, call, call_for_result, target
 pytestmark = pytest.mark.anyio
 
 CONTRACT = json.loads((Path(__file__).parent / "contract_schemas.json").read_text(encoding="utf-8"))
-ADDED = {"read_file": ["column"], "search": ["glob", "context", "names"]}
+ADDED = {"list_dir": ["offset"], "read_file": ["column"], "search": ["glob", "context", "names"]}
 
 
 class TestFileTools(ToolsetContract):
