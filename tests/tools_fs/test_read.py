@@ -98,6 +98,21 @@ async def test_a_long_line_can_be_read_to_its_end(work: Path, turn: FakeTurn) ->
     assert len(parts) > 3
 
 
+async def test_what_is_no_text_fits_the_limit_too(work: Path, turn: FakeTurn) -> None:
+    (work / "x").write_bytes(b"x" * 70_000 + b"\n" + b"\0" * 200_000 + b"\nthe end\n" + b"y\0\n" * 60_000 + b"z")
+    turn.result_limit_bytes = 50_000
+    arguments: dict[str, int] = {"offset": 1}
+    text = ""
+    while arguments:
+        part = await call(turn, "read_file", path="x", **arguments)
+        assert len(part.encode()) <= 50_000
+        arguments = next_call(part)
+        text += part
+    assert text.count("\ufffd") - text.count("shown as \ufffd") == 260_000
+    assert "the end" in text
+    assert text.endswith("z\n[bytes that are not UTF-8 text are shown as \ufffd]\n")
+
+
 async def test_the_note_of_a_cut_line_names_the_next_line_too(work: Path, turn: FakeTurn) -> None:
     (work / "x").write_text("x" * 200_000 + "\nnext\n")
     text = await call(turn, "read_file", path="x")

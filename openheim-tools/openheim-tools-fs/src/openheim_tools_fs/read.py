@@ -92,18 +92,19 @@ def _read(file: BinaryIO, encoding: Encoding, wanted: _Wanted, check: Callable[[
     if ahead and not lines.skip_in_line(ahead):
         return f"[line {wanted.line} has fewer than {wanted.column} bytes; call again with a smaller column]"
     piece = lines.take(wanted.lines, wanted.size)
-    stopped_at = begin.position + lines.passed
+    piece, removed = _shortened(piece, wanted.size, encoding)
+    stopped_at = begin.position + lines.passed - len(removed)
 
     next_line, next_column = wanted.line + piece.lines, 1
     if piece.cut:
         next_line, next_column = wanted.line, wanted.column + len(piece.data)
-    if lines.at_end:
+    if lines.at_end and not removed:
         return _text(piece.data, encoding)
     total = known.total if known is not None else None
     if total is None and not (encoding.is_utf8 and status.st_size - stopped_at > MAX_COUNT_BYTES):
         rest = lines.count_rest(MAX_COUNT_BYTES)
         if rest is not None:
-            total = next_line - 1 + rest
+            total = next_line - 1 + rest + _lines_before(rest, removed)
     if encoding.is_utf8:
         _bookmarks.put(version, Bookmark(next_line, next_column, stopped_at, total))
     return f"{_text(piece.data, encoding)}{_going_on(wanted, piece, total)}"
@@ -124,6 +125,32 @@ def _text(data: bytes, encoding: Encoding) -> str:
     if "\ufffd" in text and encoding.is_utf8 and text.encode() != data:
         notes.append("[bytes that are not UTF-8 text are shown as \ufffd]")
     return "\n".join((text.removesuffix("\n"), *notes)) + "\n" if notes else text
+
+
+def _shortened(piece: Piece, size: int, encoding: Encoding) -> tuple[Piece, bytes]:
+    """The piece without its end, if its text is longer than its bytes: what is no text is shown by longer characters.
+
+    Returns:
+        The piece, and what was taken off it.
+    """
+    data = piece.data
+    while data and (length := len(_text(data, encoding).encode())) > size + NOTE_BYTES // 2:
+        end = max(1, len(data) * size // length - 1)
+        # Whole lines where there are any; else not through a character, whose later bytes begin with the bits 10.
+        whole = data.rfind(b"\n", 0, end) + 1
+        while not whole and end > 1 and data[end] & 0xC0 == 0x80:
+            end -= 1
+        data = data[: whole or end]
+    if len(data) == len(piece.data):
+        return piece, b""
+    cut = not data.endswith(b"\n")
+    return Piece(data, data.count(b"\n") + cut, cut), piece.data[len(data) :]
+
+
+def _lines_before(rest: int, removed: bytes) -> int:
+    """How many more lines there are if ``removed`` stands before ``rest`` lines, which may begin within a line."""
+    alone = rest == 0 and removed != b"" and not removed.endswith(b"\n")
+    return removed.count(b"\n") + alone
 
 
 def _going_on(wanted: _Wanted, piece: Piece, total: int | None) -> str:
