@@ -99,6 +99,11 @@ class Turn(Protocol):
         """Longer results are cut (head and tail are kept)."""
         ...
 
+    @property
+    def takes_images(self) -> bool:
+        """Whether the model can look at images; a result with images for one that cannot may cost the whole session."""
+        ...
+
     def progress(self, text: str) -> None:
         """Tells watchers how the call goes on."""
         ...

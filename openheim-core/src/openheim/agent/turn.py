@@ -71,6 +71,7 @@ class ToolEnvironment:
         self.session_id = session_id
         self.files = files
         self.result_limit_bytes = RESULT_LIMIT_BYTES
+        self.takes_images = False
         self._make_env = make_env
         self._env: Mapping[str, str] | None = None
         self._closing: dict[str, Tool] = {}
@@ -174,6 +175,10 @@ class CallTurn:
     @property
     def result_limit_bytes(self) -> int:
         return self._environment.result_limit_bytes
+
+    @property
+    def takes_images(self) -> bool:
+        return self._environment.takes_images
 
     def progress(self, text: str) -> None:
         self._publish(ToolUpdate(self._call_id, progress=str(text)))

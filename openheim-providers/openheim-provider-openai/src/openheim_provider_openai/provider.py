@@ -82,6 +82,10 @@ class OpenAIProvider:
         """The wire that a model is asked on; see :class:`openheim.providers.Provider`."""
         return self._dialect.wire_for(model)
 
+    def takes_images(self, model: str) -> bool:
+        """Whether a model can look at images; see :class:`openheim.providers.Provider`."""
+        return self._dialect.takes_images(model)
+
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call; see :class:`openheim.providers.Provider`."""
         # Each second request drops a field that was refused by its name, and none is dropped twice.
