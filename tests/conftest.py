@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from tests.support.keys import watched_logs
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PACKAGES = (
@@ -45,6 +48,13 @@ def pytest_configure() -> None:
                 f"{package} is imported from {spec.origin}, which is not this checkout, so its code would not be "
                 "tested. Run in the root of the checkout: pip install -r tests/requirements.txt"
             )
+
+
+@pytest.fixture(autouse=True)
+def no_key_in_logs() -> Iterator[None]:
+    """Fails the test if a provider's key was logged meanwhile."""
+    with watched_logs():
+        yield
 
 
 @pytest.fixture

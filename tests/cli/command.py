@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.keys import require_no_key
 from tests.support.openai_server import OpenAIServer
 
 #: Seconds that any command may take: far more than any needs.
@@ -128,7 +129,10 @@ def finish(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Ende
     except subprocess.TimeoutExpired:
         process.kill()
         raise
-    return Ended(process.returncode, (out or b"").decode(), (err or b"").decode())
+    ended = Ended(process.returncode, (out or b"").decode(), (err or b"").decode())
+    require_no_key("what a command prints", ended.out)
+    require_no_key("what a command prints on stderr", ended.err)
+    return ended
 
 
 def on_terminal(openheim: Command, *arguments: str, typed: str = "") -> tuple[int, str]:

@@ -110,6 +110,27 @@ PROVIDERS: dict[str, set[str]] = {
     "TestLogsItsKey": {"test_key_does_not_show", "test_failures_are_provider_errors"},
 }
 
+EMBEDDERS: dict[str, set[str]] = {
+    "TestGood": set(),
+    "TestGoodOffline": set(),
+    "TestNotAsync": {"test_members"},
+    "TestReverses": {"test_one_vector_for_each_text_in_order", "test_many_texts"},
+    "TestForgetsItsDimension": {"test_dimension_is_told", "test_the_size_stays"},
+    "TestAsksForNothing": {"test_no_texts_have_no_vectors"},
+    "TestSendsBlanks": {"test_blank_texts_are_refused"},
+    "TestSendsAllAtOnce": {"test_many_texts"},
+    "TestCrashesOnOddTexts": {"test_odd_texts"},
+    "TestTakesAnything": {"test_wrong_vectors_are_an_error", "test_the_size_stays"},
+    "TestForgetsItsSize": {"test_the_size_stays"},
+    "TestLeaksErrors": {"test_failures_are_provider_errors", "test_errors_are_classified"},
+    "TestTellsNothingApart": {"test_errors_are_classified"},
+    "TestQuotesTheService": {"test_failures_are_provider_errors"},
+    "TestNeverWaits": {"test_cancelled_before_it_starts"},
+    "TestLeavesItOpen": {"test_cancelled_in_the_middle"},
+    "TestMixes": {"test_calls_at_a_time_do_not_mix"},
+    "TestShowsItsKey": {"test_key_does_not_show"},
+}
+
 
 def child_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -159,6 +180,11 @@ def provider_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dic
     return outcomes(SUITES / "provider_suites.py", tmp_path_factory.mktemp("providers"))
 
 
+@pytest.fixture(scope="module")
+def embedder_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bool]]:
+    return outcomes(SUITES / "embedder_suites.py", tmp_path_factory.mktemp("embedders"))
+
+
 def check(found: dict[str, bool], expected: set[str]) -> None:
     failed = {test for test, has_failed in found.items() if has_failed}
     if expected == {"..."}:
@@ -176,12 +202,20 @@ def test_provider_suites(suite: str, provider_outcomes: dict[str, dict[str, bool
     check(provider_outcomes[suite], PROVIDERS[suite])
 
 
+@pytest.mark.parametrize("suite", EMBEDDERS)
+def test_embedder_suites(suite: str, embedder_outcomes: dict[str, dict[str, bool]]) -> None:
+    check(embedder_outcomes[suite], EMBEDDERS[suite])
+
+
 def test_every_suite_is_expected_and_every_test_can_fail(
-    toolset_outcomes: dict[str, dict[str, bool]], provider_outcomes: dict[str, dict[str, bool]]
+    toolset_outcomes: dict[str, dict[str, bool]],
+    provider_outcomes: dict[str, dict[str, bool]],
+    embedder_outcomes: dict[str, dict[str, bool]],
 ) -> None:
     assert set(toolset_outcomes) == set(TOOLSETS)
     assert set(provider_outcomes) == set(PROVIDERS)
-    suites = [*toolset_outcomes.values(), *provider_outcomes.values()]
+    assert set(embedder_outcomes) == set(EMBEDDERS)
+    suites = [*toolset_outcomes.values(), *provider_outcomes.values(), *embedder_outcomes.values()]
     tests = {test for suite in suites for test in suite}
     assert tests == {test for suite in suites for test, has_failed in suite.items() if has_failed}
 

@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 
 from openheim.messages import Usage
 from openheim.plugins.first_party import FIRST_PARTY_DISTRIBUTIONS
-from openheim.testing import HttpAnswer, ProviderContract, ToolsetContract
+from openheim.testing import EmbedderContract, HttpAnswer, ProviderContract, ToolsetContract
 
 
 def chat_stream(*deltas: dict[str, object], finish: str) -> HttpAnswer:
@@ -248,6 +248,47 @@ class TestShell(ToolsetContract):
     }
 
 
+class TestOpenAIEmbedder(EmbedderContract):
+    plugin = "openheim_provider_openai.plugin"
+    name = "openai"
+    most_texts = 2048
+    errors = {  # noqa: RUF012  read only
+        "billing": refused(429, "You exceeded your current quota", code="insufficient_quota"),
+        "auth": refused(401, "Incorrect API key provided", code="invalid_api_key"),
+    }
+
+    def texts_in(self, content: bytes) -> list[str]:
+        texts: list[str] = json.loads(content)["input"]
+        return texts
+
+    def answer_with(self, vectors: list[list[float]]) -> HttpAnswer:
+        data = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+        return HttpAnswer.of(json.dumps({"object": "list", "data": data}), content_type="application/json")
+
+
+class TestOpenAICompatibleEmbedder(TestOpenAIEmbedder):
+    name = "openai_compatible"
+    api_base = "http://127.0.0.1:8080/v1"
+
+
+class TestGeminiEmbedder(EmbedderContract):
+    plugin = "openheim_provider_gemini.plugin"
+    name = "gemini"
+    most_texts = 100
+    errors = {  # noqa: RUF012  read only
+        "rate_limit": refused(429, "Resource has been exhausted", code=429, status="RESOURCE_EXHAUSTED"),
+        "auth": refused(400, "API key not valid.", status="INVALID_ARGUMENT", details=[{"reason": "API_KEY_INVALID"}]),
+    }
+
+    def texts_in(self, content: bytes) -> list[str]:
+        return [request["content"]["parts"][0]["text"] for request in json.loads(content)["requests"]]
+
+    def answer_with(self, vectors: list[list[float]]) -> HttpAnswer:
+        embeddings = [{"values": vector} for vector in vectors]
+        return HttpAnswer.of(json.dumps({"embeddings": embeddings}), content_type="application/json")
+
+
+EMBEDDERS = (TestOpenAIEmbedder, TestOpenAICompatibleEmbedder, TestGeminiEmbedder)
 SUITES = (TestOpenAI, TestOpenAIResponses, TestOpenAICompatible, TestAnthropic, TestGemini, TestDemo)
 
 
@@ -260,8 +301,9 @@ def first_party(group: str) -> dict[str, str]:
     }
 
 
-def test_every_installed_provider_has_a_suite() -> None:
+def test_every_installed_provider_and_embedder_has_a_suite() -> None:
     assert not set(first_party("openheim.providers")) - {suite.name for suite in SUITES}
+    assert not set(first_party("openheim.embeddings")) - {suite.name for suite in EMBEDDERS}
 
 
 # A toolset that nobody has written sample calls for is tested without.

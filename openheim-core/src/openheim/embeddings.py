@@ -17,7 +17,7 @@ class Embedder(Protocol):
     def dimension(self) -> int | None: ...
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector per text, in order.
+        """One vector per text, in order; no texts have none, and nothing is asked for them.
 
         A text that is empty or holds nothing but white space has no meaning to measure, and services disagree about
         it: it is refused before anything is sent.

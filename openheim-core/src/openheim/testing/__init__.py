@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = (
     "HEAVY_MODULES",
+    "EmbedderContract",
     "FakeTurn",
     "Fault",
     "FlakyProvider",
@@ -40,6 +41,7 @@ __all__ = (
 
 _HOME = {
     "HEAVY_MODULES": "imports",
+    "EmbedderContract": "embedder_contract",
     "FakeTurn": "turn",
     "Fault": "flaky",
     "FlakyProvider": "flaky",
@@ -61,6 +63,7 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
+    from openheim.testing.embedder_contract import EmbedderContract
     from openheim.testing.flaky import Fault, FlakyProvider
     from openheim.testing.http import HttpAnswer, HttpRequest, ScriptedHttp
     from openheim.testing.imports import HEAVY_MODULES, ImportReport, import_report

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from openheim.providers import Provider, ProviderSettings
     from openheim.testing.http import Answer
 
-__all__ = ("TroubleChecks",)
+__all__ = ("STATUSES", "TroubleChecks")
 
 #: Statuses that mean the same wherever they come from, and the kind of error that each is.
-_STATUSES = {
+STATUSES = {
     401: "auth",
     402: "billing",
     404: "not_found",
@@ -91,7 +91,7 @@ class TroubleChecks(ProviderSuite):
 
     def _failures(self, answer: HttpAnswer) -> Iterator[tuple[str, Answer]]:
         """What fails, by its kind: what is common to all services, and then what the author has filled in."""
-        for status, kind in _STATUSES.items():
+        for status, kind in STATUSES.items():
             body = json.dumps({"error": {"message": "it failed"}})
             yield kind, HttpAnswer.of(body, status=status, content_type="application/json")
         yield "connection", ProviderConnectionError("no connection")
