@@ -22,6 +22,8 @@ PACKAGES = (
     "openheim_provider_gemini",
     "openheim_provider_demo",
     "openheim_tools_fs",
+    "openheim_tools_shell",
+    "openheim_tools_web",
 )
 PRIVATE = re.compile(r"^OPENHEIM_|_API_KEY$")
 

@@ -22,6 +22,7 @@ LAZY = ("openheim", "openheim.testing")
 #: Modules that a first-party plugin imports more from than ``openheim`` exports.
 BESIDE = {
     "openheim.files.Entry",
+    "openheim.files.Folder",
     "openheim.http.HttpExchange",
     "openheim.jsontext.MAX_DEPTH",
     "openheim.jsontext.dump_text",

@@ -7,7 +7,7 @@ import pytest
 from openheim import Turn, tool
 from openheim.agent.results import cut_text, old_result_bytes, result_limit_bytes
 from openheim.messages import ToolResultBlock
-from openheim.testing import reply_tool_calls
+from openheim.testing import ScriptedProvider, reply_tool_calls
 from tests.agent.turns import Conversation
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +47,26 @@ async def test_the_loop_keeps_results_within_the_limit_and_tells_tools_of_it() -
     assert 15 * KIB < len(result.content.encode()) <= 16 * KIB
     assert result.content.endswith("éthe end")
     assert "of 40007 bytes left out here" in result.content
+
+
+@pytest.mark.parametrize("takes", [True, False, None])
+async def test_tools_are_told_whether_the_model_takes_images(takes: bool | None) -> None:
+    told: list[bool] = []
+
+    class Looking(ScriptedProvider):
+        def takes_images(self, model: str) -> bool:
+            assert model
+            return bool(takes)
+
+    @tool
+    async def look(turn: Turn) -> str:
+        told.append(turn.takes_images)
+        return "seen"
+
+    kind = ScriptedProvider if takes is None else Looking
+    run = Conversation(provider=kind([reply_tool_calls(("look", {})), "ok"]), tools=[look])
+    await run.prompt("go")
+    assert told == [bool(takes)]
 
 
 @pytest.mark.parametrize("limit", [0, 100, 199, 200, 201, 1000])

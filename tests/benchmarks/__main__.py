@@ -21,9 +21,10 @@ from tests.benchmarks.commands import command_rows
 from tests.benchmarks.library_rows import library_rows, wire_rows
 from tests.benchmarks.measure import Row
 from tests.benchmarks.mock import running_mock
+from tests.benchmarks.search_rows import search_rows
 from tests.benchmarks.store_rows import store_rows
 
-GROUPS = ("commands", "library", "wires", "store")
+GROUPS = ("commands", "library", "wires", "store", "search")
 
 
 def main() -> int:
@@ -50,6 +51,8 @@ def main() -> int:
             rows += wire_rows(port, scratch, few)
         if "store" in groups:
             rows += store_rows(scratch, few)
+        if "search" in groups:
+            rows += search_rows(scratch, options.rounds)
     print(table(rows))
     if options.json is not None:
         options.json.write_text(json.dumps([row.to_dict() for row in rows], indent=2) + "\n")

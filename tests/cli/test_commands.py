@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.command import LIMIT, Command, finish
 from tests.plugins.distributions import make_distribution
+from tests.support.replies import raw
+from tests.support.server import ScriptedServer
 
 
 def test_version(openheim: Command) -> None:
@@ -253,10 +255,26 @@ def test_what_an_encoding_lacks_is_replaced(openheim: Command) -> None:
 
 
 def test_without_tools_the_advice_looks_at_what_is_installed(openheim: Command) -> None:
-    openheim.configure('[plugins]\ndisable = ["tools.fs"]\n')
+    openheim.configure('[plugins]\ndisable = ["tools.fs", "tools.web"]\n')
     ended = openheim("tools", "list")
     assert (ended.code, ended.out) == (0, "")
     assert ended.err == "no toolset that is installed can be used; see openheim plugins list\n"
+
+
+def test_a_page_is_fetched_where_the_settings_and_rules_allow_it(openheim: Command) -> None:
+    with ScriptedServer(default=raw("<h1>Inside</h1>", content_type="text/html")) as server:
+        call = ("tools", "call", "web_fetch", json.dumps({"url": f"http://localhost:{server.port}/a/../x"}))
+        assert "localhost is this machine" in openheim(*call).err
+        openheim.configure(f'[tools.web]\nallow_private = ["localhost:{server.port}"]\n')
+        assert openheim(*call).out == "# Inside\n"
+        openheim.configure(
+            f'[tools.web]\nallow_private = ["localhost"]\n'
+            f'[permissions]\ndeny = ["web_fetch(http://localhost:{server.port}/x)"]\n'
+        )
+        assert "permission denied" in openheim(*call).err
+        assert [request.path for request in server.requests] == ["/x"]
+        openheim.configure("[tools.web]\nallow_privat = []\n")
+        assert "[tools.web] allow_privat: unknown key (did you mean allow_private?)" in openheim(*call).err
 
 
 def test_a_relative_work_dir_counts_from_the_start_directory(openheim: Command) -> None:

@@ -221,3 +221,46 @@ def test_a_toolset_that_fails_is_a_problem(openheim: Command, tmp_path: Path) ->
     ended = openheim("doctor", "--json", env={"PYTHONPATH": str(site)})
     assert ended.code == 1
     assert "ModuleNotFoundError: nosuch" in findings(ended)["plugins"][1]
+
+
+EXAMINING = """
+from openheim import Finding, hookimpl
+
+class Plugin:
+    @hookimpl
+    def openheim_examine(self, settings, context):
+        return [
+            Finding("weather", "ok", "fine"),
+            Finding("boundary", "note", str(context.work_dir)),
+            Finding("private", "note", ", ".join(map(str, context.private_paths))),
+        ]
+
+plugin = Plugin()
+"""
+
+
+def test_a_plugin_adds_to_it_and_a_broken_one_is_a_problem(openheim: Command, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    make_distribution(
+        site, "acme-weather", "1", {"openheim.plugins": ["weather = weather:plugin"]}, {"weather": EXAMINING}
+    )
+    key = tmp_path / "the.key"
+    key.write_text(KEY)
+    openheim.configure(f'[providers.a]\nkind = "demo"\napi_key = {{ file = "{key}" }}\n')
+    ended = openheim("doctor", "--json", "--offline", env={"PYTHONPATH": str(site)})
+    found = findings(ended)
+    assert ended.code == 0, ended.out
+    assert found["weather"] == ("ok", "fine")
+    assert found["boundary"] == ("note", found["work directory"][1])
+    private = found["private"][1].split(", ")
+    assert private[0] == found["data folder"][1]
+    assert private[1].endswith("config.toml")
+    assert private[2] == str(key)
+    broken = EXAMINING.replace('Finding("weather", "ok", "fine")', "1 / 0")
+    make_distribution(site, "acme-broken", "1", {"openheim.plugins": ["broken = broken:plugin"]}, {"broken": broken})
+    ended = openheim("doctor", "--json", "--offline", env={"PYTHONPATH": str(site)})
+    assert ended.code == 1
+    (problem,) = [finding["detail"] for finding in ended.json if finding["status"] == "problem"]
+    assert "acme-broken" in problem
+    assert "ZeroDivisionError" in problem
+    assert findings(ended)["weather"] == ("ok", "fine")

@@ -236,6 +236,11 @@ limit = 1
         ),
         ("mcp_servers.mine.url = 'https://evil.example'", "mcp_servers.mine"),
         ("tools.web.search_url = 'https://evil.example'", "tools.web"),
+        ("tools.shell.env_allow = ['evil_TOKEN']", "tools.shell.env_allow"),
+        ("tools.shell.sandbox = 'none'", "tools.shell.sandbox"),
+        ("tools.shell.network = true", "tools.shell.network"),
+        ("tools.shell.writable = ['/evil']", "tools.shell.writable"),
+        ("tools.shell.hidden = []", "tools.shell.hidden"),
     ],
 )
 @pytest.mark.parametrize("name", ["config.toml", "config.local.toml"])
@@ -265,6 +270,7 @@ def test_what_a_project_may_not_set(write: Write, repository: Path, name: str, t
         "providers.new = {kind = 'openai_compatible', api_base = 'http://127.0.0.1:1/v1'}",
         "mcp_servers.new.command = 'server'",
         "tools.fs.limit = 2",
+        "tools.shell.timeout_secs = 600",
         "memory.top_k = 3",
     ],
 )

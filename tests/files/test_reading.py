@@ -65,15 +65,47 @@ def test_info(tmp_path: Path, files: Files) -> None:
     assert kinds == {".": "directory", "x": "file", "pipe": "other"}
 
 
-def test_open_found_follows_no_link(tmp_path: Path, files: Files) -> None:
-    (tmp_path / "x").write_bytes(b"12345")
+def test_a_folder_follows_no_link(tmp_path: Path, files: Files) -> None:
+    (tmp_path / "x").write_bytes(b"0123456789")
     (tmp_path / "link").symlink_to("x")
     os.mkfifo(tmp_path / "pipe")
-    file = files.open_found("x")
-    assert file is not None
-    with file:
-        assert file.read() == b"12345"
-    assert [files.open_found(path) for path in ("link", "pipe", ".", "nowhere", "nowhere/x")] == [None] * 5
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(tmp_path / "socket"))
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "c" / "y").write_bytes(b"y")
+    (tmp_path / "a" / "to-b").symlink_to("b")
+    with files.folder(".") as folder:
+        assert sorted(folder.names(limit=9)) == [
+            ("a", "directory"),
+            ("link", "link"),
+            ("pipe", "other"),
+            ("socket", "other"),
+            ("x", "file"),
+        ]
+        assert len(folder.names(limit=2)) == 2
+        assert folder.open_file("x", size=10) == (b"0123456789", None)
+        opened = folder.open_file("x", size=4)
+        assert opened is not None
+        data, rest = opened
+        assert rest is not None
+        with rest:
+            assert (data, rest.read()) == (b"0123", b"456789")
+        assert [folder.open_file(name, size=9) for name in ("link", "pipe", "socket", "a", "nowhere")] == [None] * 5
+        assert folder.has("link")
+        assert not folder.has("nowhere")
+        for name in ("../outside", "a/b/c/y", "..", "", "\0"):
+            assert folder.open_file(name, size=9) is None
+            assert not folder.has(name)
+        for below in ("a/to-b/c", "link", "x", "nowhere", "a/nowhere/c", "..", "a/../..", "/", "", "\0"):
+            assert folder.folder(below) is None, below
+        inner = folder.folder("a/b/c")
+        assert inner is not None
+        with inner:
+            assert (inner.path, inner.names(limit=9)) == ("a/b/c", [("y", "file")])
+    with pytest.raises(ToolError, match="not a directory"), files.folder("x"):
+        pass
+    with files.folder("a/to-b") as folder:
+        assert folder.path == "a/b"
 
 
 def test_list_is_sorted_and_bounded(tmp_path: Path, files: Files) -> None:

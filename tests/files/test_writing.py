@@ -69,6 +69,51 @@ def test_owner_stays(files: Files) -> None:
     assert (path.stat().st_uid, path.stat().st_gid) == (65534, 65534)
 
 
+def test_extended_attributes_stay(files: Files) -> None:
+    path = files.root / "x"
+    path.write_bytes(b"old")
+    try:
+        os.setxattr(path, "user.note", b"mine")
+    except OSError:
+        # Reason: there is nothing to keep.
+        pytest.skip("this file system has no extended attributes")
+    files.replace("x", b"new")
+    assert (path.read_bytes(), os.getxattr(path, "user.note")) == (b"new", b"mine")
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from openheim import ToolError
+from openheim.files import Files
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+files = Files(Path(sys.argv[1]))
+for path in ("old", "new", "deep/er/new"):
+    try:
+        files.replace(path, b"x" * 10_000)
+    except ToolError as err:
+        print(err)
+try:
+    files.update("old", lambda data: data * 1000, limit=10_000)
+except ToolError as err:
+    print(err)
+"""
+
+
+def test_a_disk_that_takes_no_more_leaves_the_old_content(files: Files) -> None:
+    """The system refuses in the midst of writing, as a full disk does."""
+    (files.root / "old").write_bytes(b"old content")
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(files.root)], capture_output=True, text=True, timeout=30, check=True
+    )
+    said = done.stdout.splitlines()
+    assert len(said) == 4
+    assert all("cannot be used: File too large" in line for line in said), said
+    assert (files.root / "old").read_bytes() == b"old content"
+    assert sorted(str(path.relative_to(files.root)) for path in files.root.rglob("*")) == ["deep", "deep/er", "old"]
+
+
 def test_a_link_inside_is_followed_and_stays(files: Files) -> None:
     (files.root / "real").write_bytes(b"1")
     (files.root / "link").symlink_to("real")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import UserDict
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -236,8 +237,31 @@ def test_settings_and_context_reach_the_hook() -> None:
     toolset, plain = Toolset([good], Settings), Toolset([])
     host, lines = host_of(x=toolset, y=plain)
     host.tools(CONTEXT, {"x": {"limit": 7}})
-    assert toolset.called_with == [(Settings(limit=7), CONTEXT)]
+    assert toolset.called_with == [(Settings(limit=7), replace(CONTEXT, settings={"limit": 7}))]
     assert plain.called_with == [(None, CONTEXT)]
+    assert lines == []
+
+
+def test_a_hook_that_asks_for_no_settings_needs_a_model_only_for_a_section() -> None:
+    looked_at = []
+
+    class Lazy:
+        def __getattr__(self, name: str) -> Any:
+            if name != "Settings":
+                raise AttributeError(name)
+            looked_at.append(name)
+            return Settings
+
+        @hookimpl
+        def openheim_tools(self) -> Any:
+            return [good]
+
+    host, lines = host_of(x=Lazy())  # type: ignore[arg-type]  # all that host_of wants is a plugin
+    assert names(host.tools(CONTEXT)) == ["good"]
+    assert not looked_at
+    assert names(host.tools(CONTEXT, {"x": {"limit": 7}})) == ["good"]
+    with pytest.raises(ConfigError, match="unknown key"):
+        host.tools(CONTEXT, {"x": {"limits": 7}})
     assert lines == []
 
 

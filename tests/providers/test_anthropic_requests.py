@@ -176,7 +176,9 @@ async def test_the_service_itself_says_what_a_model_takes(make_call: MakeCall) -
 async def test_a_request_that_cannot_be_written_spoils_nothing(make_call: MakeCall) -> None:
     cache: dict[str, Any] = {}
     async with AnthropicServer([text("ok")]) as server:
-        bad = make_call(server.base_url, "anthropic", options=Settings(extra_body={"top_p": float("nan")}))
+        bad = make_call(
+            server.base_url, "anthropic", options=Settings.model_construct(extra_body={"top_p": float("nan")})
+        )
         with pytest.raises(InvalidRequestError, match="a field of the request cannot be sent as JSON") as kept:
             await bad(ModelRequest("m", "", [user("x")], cache=cache))
         odd = ToolSpec("odd", "", {"properties": {"a": {"default": float("inf")}}})

@@ -67,7 +67,7 @@ async def test_batches(http: HttpClient) -> None:
     ("reply", "kind", "message"),
     [
         (embeddings([1.0]), ServerError, "1 embeddings of 2 texts"),
-        (embeddings([1.0], [1.0, 2.0]), ServerError, "1, 2 numbers"),
+        (embeddings([1.0], [1.0, 2.0]), ServerError, "of 1 and of 2 numbers"),
         (embeddings([1.0], []), ServerError, "no list of numbers"),
         (embeddings([1.0], ["x"]), ServerError, "no list of numbers"),
         (embeddings([1.0], [float("inf")]), ServerError, "no list of numbers"),
@@ -90,7 +90,7 @@ async def test_the_dimension_stays(http: HttpClient) -> None:
     async with GeminiServer([embeddings([1.0, 2.0]), embeddings([1.0])]) as server:
         embedder = embedder_of(server, http)
         await embedder.embed(["a"])
-        with pytest.raises(ServerError, match="of 1 numbers, not 2"):
+        with pytest.raises(ServerError, match="of 1 numbers, and of 2 before"):
             await embedder.embed(["a"])
 
 

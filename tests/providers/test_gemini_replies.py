@@ -278,10 +278,11 @@ async def test_ratings_of_the_prompt_alone_block_nothing(http: HttpClient) -> No
         ([{"candidatesTokenCount": 3, "thoughtsTokenCount": 20}], Usage(0, 23)),
         ([{"promptTokenCount": 9, "toolUsePromptTokenCount": 5}], Usage(14)),
         ([{"promptTokenCount": 3, "cachedContentTokenCount": 9}], Usage(0, 0, 0, 9)),
-        ([{"promptTokenCount": "9", "candidatesTokenCount": -1, "thoughtsTokenCount": 1.5}], Usage()),
+        ([{"promptTokenCount": "9", "candidatesTokenCount": -1, "thoughtsTokenCount": 1.5}], None),
+        ([{"promptTokenCount": 9.0, "candidatesTokenCount": -1}], Usage(9)),
     ],
 )
-async def test_usage(http: HttpClient, counts: list[dict[str, Any]], usage: Usage) -> None:
+async def test_usage(http: HttpClient, counts: list[dict[str, Any]], usage: Usage | None) -> None:
     reply = await reply_to(http, events(event([{"text": "x"}], "STOP"), *({"usageMetadata": one} for one in counts)))
     assert reply.usage == usage
 

@@ -349,6 +349,14 @@ def test_an_entry_can_name_its_service_or_none() -> None:
     local = "http://localhost:11434/v1"
     assert dialect_of("openai_compatible", local, Settings(preset="mistral")).tool_id_pattern
     assert dialect_of("openai", local, None).wire == "chat"
+    assert not dialect_of("openai", local, None).takes_images("gpt-4o")
+    assert dialect_of("openai", local, Settings(images=True)).takes_images("llava")
+    assert not dialect_of("openai_compatible", "https://example.org/v1", None).takes_images("any")
+    ours = dialect_of("openai", "https://api.openai.com/v1", None)
+    takes = {name: ours.takes_images(name) for name in ("gpt-4o", "gpt-4.1-mini", "o3", "gpt-5", "gpt-4-turbo", "next")}
+    assert set(takes.values()) == {True}
+    takes = {name: ours.takes_images(name) for name in ("gpt-3.5-turbo", "gpt-4", "gpt-4-0613", "o1-mini", "o3-mini")}
+    assert set(takes.values()) == {False}
     assert dialect_of("openai", local, Settings(preset="none")).wire is None
     assert not dialect_of("openai_compatible", "https://api.mistral.ai/v1", Settings(strict_roles=False)).strict_roles
     names = get_args(Settings.model_fields["preset"].annotation)[0]

@@ -171,3 +171,31 @@ async def test_as_it_is_installed(http: HttpClient, kind: str) -> None:
 async def test_an_entry_without_an_address_is_refused(make: Callable[..., Any]) -> None:
     with pytest.raises(ConfigError, match="no api_base"):
         make("")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        document({"index": "1", "embedding": [1]}, {"index": "0", "embedding": [2]}),
+        document({"index": 1, "embedding": [1]}, {"index": 1, "embedding": [2]}),
+        document({"index": True, "embedding": [1]}, {"index": 0, "embedding": [2]}),
+        document({"index": 0, "embedding": {"1": 2}}, {"index": 1, "embedding": {"1": 2}}),
+        document({"index": 0, "embedding": ["1"]}, {"index": 1, "embedding": [True]}),
+        document({"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 2]}),
+    ],
+)
+async def test_an_answer_that_leaves_doubts_is_refused_and_fixes_no_size(
+    make: Callable[..., Any], answer: Reply
+) -> None:
+    right = document({"index": 0, "embedding": [1, 2, 3]}, {"index": 1, "embedding": [4, 5, 6]})
+    async with OpenAIServer([answer, right]) as server:
+        embedder = make(server.base_url)
+        with pytest.raises(ServerError):
+            await embedder.embed(["a", "b"])
+        assert await embedder.embed(["a", "b"]) == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+
+
+async def test_vectors_of_another_size_than_asked_for(make: Callable[..., Any]) -> None:
+    async with OpenAIServer([document({"index": 0, "embedding": [1, 2]})]) as server:
+        with pytest.raises(ServerError, match="of 2 numbers, and 8 were asked for"):
+            await make(server.base_url, options=Settings(dimensions=8)).embed(["a"])

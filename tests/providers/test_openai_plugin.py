@@ -102,6 +102,9 @@ def test_other_headers_go_over_plain_http(name: str) -> None:
         {"max_tokens_field": "tokens"},
         {"extra_headers": {"a": 1}},
         {"extra_body": {"messages": []}},
+        {"extra_body": {"top_p": float("nan")}},
+        {"extra_headers": {"Content-Length": "3"}},
+        {"extra_headers": {"transfer-encoding": "chunked"}},
         {"extra_body": {"stream": False, "temperature": 1}},
     ],
 )

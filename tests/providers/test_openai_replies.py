@@ -112,12 +112,14 @@ async def test_content_in_typed_parts(make_call: Callable[..., Call]) -> None:
             Usage(0, 7, 0, 60),
         ),
         ({"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": None}, Usage(100, 7)),
-        ({"prompt_tokens": None, "completion_tokens": "7"}, Usage()),
-        ({"prompt_tokens": True, "completion_tokens": 10**100, "prompt_cache_hit_tokens": -1}, Usage()),
+        ({"prompt_tokens": None, "completion_tokens": "7"}, None),
+        ({"prompt_tokens": 12.0, "completion_tokens": "7"}, Usage(12)),
+        ({"queue_time": 1}, None),
+        ({"prompt_tokens": True, "completion_tokens": 10**100, "prompt_cache_hit_tokens": -1}, None),
     ],
 )
 async def test_cached_tokens_are_counted_apart(
-    make_call: Callable[..., Call], counts: dict[str, Any], usage: Usage
+    make_call: Callable[..., Call], counts: dict[str, Any], usage: Usage | None
 ) -> None:
     reply = await reply_to(make_call, events(chunk({"content": "a"}), chunk({}, "stop", usage=counts)))
     assert reply.usage == usage
@@ -653,3 +655,27 @@ async def test_an_error_event_of_plain_text(make_call: Callable[..., Call]) -> N
     assert type(err) is ServerError
     assert err.retryable
     assert "upstream request timeout" in err.message
+
+
+# --- several answers, and names that are none ---
+
+
+async def test_of_several_answers_the_first_is_taken(make_call: Callable[..., Call]) -> None:
+    chunks = [chunk({"content": f"[{number}]"}) for number in (2, 0, 1)]
+    for number, payload in zip((2, 0, 1), chunks, strict=True):
+        payload["choices"][0]["index"] = number
+    both = {**chunks[0], "choices": [*chunks[2]["choices"], *chunks[1]["choices"]]}
+    assert (await reply_to(make_call, events(*chunks, both, chunk({}, "stop")))).content == (TextBlock("[0][0]"),)
+
+
+async def test_a_name_without_end_is_refused_early(make_call: Callable[..., Call]) -> None:
+    pieces = [chunk({"tool_calls": [{"index": 0, "function": {"name": letter * 600}}]}) for letter in "ab"]
+    failure = await failure_of(make_call, events(*pieces, chunk({}, "tool_calls")))
+    assert isinstance(failure, MalformedToolCallError) and "1024 characters" in str(failure)
+
+
+async def test_an_id_that_is_too_long_is_replaced(make_call: Callable[..., Call]) -> None:
+    call = {"index": 0, "id": "x" * 2_000, "function": {"name": "read", "arguments": "{}"}}
+    reply = await reply_to(make_call, events(chunk({"tool_calls": [call]}), chunk({}, "tool_calls")))
+    block = reply.content[0]
+    assert isinstance(block, ToolUseBlock) and block.name == "read" and 1 < len(block.id) < 100

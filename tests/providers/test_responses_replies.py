@@ -169,7 +169,7 @@ async def test_usage_counts_what_was_new(make_call: Callable[..., Call]) -> None
     answer = await reply_to(
         make_call, events(*item_events(0, message("a")), {"type": "response.completed", "response": last})
     )
-    assert answer.usage == Usage()
+    assert answer.usage is None  # Not known, which is not the same as nothing.
 
 
 # --- servers that leave things out ---
@@ -397,3 +397,41 @@ def test_whatever_comes_it_is_a_reply_or_an_error_of_the_service(changes: list[t
     http = ScriptedHttp([HttpAnswer((text("ok").body,))])
     anyio.run(played_with(http).generate, asked, lambda delta: None)
     json.loads(http.requests[0].content, parse_constant=pytest.fail)
+
+
+# --- floods and depths ---
+
+
+async def test_an_item_of_many_parts_takes_time_in_proportion_to_them(make_call: Callable[..., Call]) -> None:
+    parts = [{"type": "output_text", "text": "x"} for _ in range(9_000)]
+    done = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": parts}
+    answer = events(
+        {"type": "response.output_item.done", "output_index": 0, "item": done},
+        {"type": "response.completed", "response": response("completed", [done])},
+    )
+    assert len((await reply_to(make_call, answer)).content) == 9_000
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        lambda number: {"output_index": 0, "content_index": number},
+        lambda number: {"item_id": f"msg_{number}", "content_index": 0},
+        lambda number: {"output_index": number, "content_index": 0},
+    ],
+)
+async def test_a_reply_of_too_many_parts(make_call: Callable[..., Call], fields: Callable[[int], Any]) -> None:
+    flood = [{"type": "response.output_text.delta", "delta": "x", **fields(number)} for number in range(10_001)]
+    failure = await failure_of(make_call, events(*flood))
+    assert isinstance(failure, ServerError) and not failure.retryable
+    assert str(failure).startswith("the reply has more than")
+
+
+async def test_an_item_that_is_nested_too_deeply_is_left_out(make_call: Callable[..., Call]) -> None:
+    deep: Any = "x"
+    for _ in range(200):
+        deep = [deep]
+    items = [reasoning("hm"), {"type": "web_search_call", "id": "ws_1", "action": deep}, message("the answer")]
+    answer = await reply_to(make_call, reply(*items))
+    assert answer.content[-1] == TextBlock("the answer")
+    assert answer.opaque is not None and "rs_1" in str(answer.opaque) and "ws_1" not in str(answer.opaque)

@@ -25,9 +25,10 @@ def make_runtime(**options: Any) -> Runtime:
 
 
 class Fake:
-    def __init__(self, name: str, running: bool = False) -> None:
+    def __init__(self, name: str, running: bool = False, is_kept: bool = False) -> None:
         self.id = name
         self.running = running
+        self.is_kept = is_kept
 
 
 def test_the_least_recently_active_go_beyond_the_capacity() -> None:
@@ -53,7 +54,7 @@ def test_idle_ones_go_after_a_while() -> None:
 def test_running_ones_stay_and_the_map_may_grow_for_them() -> None:
     live = LiveSessions(capacity=2)
     for name in "abcd":
-        assert live.add(Fake(name, running=True)) == []  # type: ignore[arg-type]  # a stand-in
+        assert live.add(Fake(name, running=name < "c", is_kept=name > "b")) == []  # type: ignore[arg-type]  # a stand-in
     idle = Fake("e")
     live.add(idle)  # type: ignore[arg-type]  # a stand-in
     assert live.add(Fake("f", running=True)) == [idle]  # type: ignore[arg-type, comparison-overlap]  # stand-ins

@@ -81,6 +81,9 @@ FAILURES: dict[str, Callable[[str], Reply]] = {
     "reset": lambda key: raw(f'data: {{"error": {{"message": "{key}').ending("reset"),
     "stalled": lambda key: raw(f": {key}\n\n").ending("stall"),
     "badly packed": lambda key: raw(key, headers={"content-encoding": "gzip"}),
+    "packed with a name of its own": lambda key: raw(b"x", headers={"content-encoding": key}),
+    "blocked": lambda key: stream({"promptFeedback": {"blockReason": key, "blockReasonMessage": key}}),
+    "no chunk": lambda key: raw(b"x", headers={"content-length": key}),
     "empty": lambda key: raw(b""),
 }
 
@@ -178,7 +181,7 @@ async def test_a_service_that_fails(
     settings = settings_for(wire, service.url, timeout_secs=0.5 if failure == "stalled" else 20)
     outcome, _events = await run_turn(settings, tmp_path / "home", caplog)
     sent = service.requests[before:]
-    assert outcome.error is not None or failure in ("empty", "another shape")
+    assert outcome.error is not None or failure in ("empty", "another shape", "blocked")
     # The key did go to the service, so that there was something to hide.
     assert CANARY in map(key_of, sent)
     assert all(secrets_of(request).split()[1:] == [TOKEN, PLAIN, COOKIE] for request in sent)

@@ -231,6 +231,23 @@ class TestFiles(ToolsetContract):
     }
 
 
+class TestWeb(ToolsetContract):
+    """Its sample call, which takes a server, is made in ``tests/tools_web``."""
+
+    plugin = "openheim_tools_web.plugin"
+
+
+class TestShell(ToolsetContract):
+    plugin = "openheim_tools_shell.plugin"
+    allow_shell = True
+    sample_calls = {  # noqa: RUF012  read only
+        "execute_command": {"command": "cat README.md"},
+        # Both take a job, and there is none.
+        "job_kill": None,
+        "job_output": None,
+    }
+
+
 class TestOpenAIEmbedder(EmbedderContract):
     plugin = "openheim_provider_openai.plugin"
     name = "openai"
@@ -275,14 +292,29 @@ EMBEDDERS = (TestOpenAIEmbedder, TestOpenAICompatibleEmbedder, TestGeminiEmbedde
 SUITES = (TestOpenAI, TestOpenAIResponses, TestOpenAICompatible, TestAnthropic, TestGemini, TestDemo)
 
 
-def test_every_installed_one_has_a_suite() -> None:
-    tested = {("openheim.providers", suite.name) for suite in SUITES}
-    tested |= {("openheim.embeddings", suite.name) for suite in EMBEDDERS}
-    tested.add(("openheim.tools", "fs"))
-    installed = {
-        (point.group, point.name)
-        for group in ("openheim.providers", "openheim.embeddings", "openheim.tools")
+def first_party(group: str) -> dict[str, str]:
+    """The installed plugins of a group by name, with what stands at their entry points."""
+    return {
+        point.name: point.value
         for point in entry_points(group=group)
         if point.dist is not None and point.dist.name in FIRST_PARTY_DISTRIBUTIONS
     }
-    assert not installed - tested
+
+
+def test_every_installed_provider_has_a_suite() -> None:
+    assert not set(first_party("openheim.providers")) - {suite.name for suite in SUITES}
+
+
+def test_every_installed_embedder_has_a_suite() -> None:
+    assert not set(first_party("openheim.embeddings")) - {suite.name for suite in EMBEDDERS}
+
+
+# A toolset that nobody has written sample calls for is tested without.
+_named = {
+    suite.plugin for suite in vars().copy().values() if isinstance(suite, type) and hasattr(suite, "sample_calls")
+}
+for _name, _plugin in first_party("openheim.tools").items():
+    if _plugin not in _named:
+        vars()[f"TestToolset{_name.title()}"] = type(
+            f"TestToolset{_name.title()}", (ToolsetContract,), {"__module__": __name__, "plugin": _plugin}
+        )

@@ -16,7 +16,7 @@ from tests.tools_fs.calls import TOOLS, call, call_for_result, target
 pytestmark = pytest.mark.anyio
 
 CONTRACT = json.loads((Path(__file__).parent / "contract_schemas.json").read_text(encoding="utf-8"))
-ADDED = {"read_file": ["column"], "search": ["glob", "context", "names"]}
+ADDED = {"list_dir": ["offset"], "read_file": ["column"], "search": ["glob", "context", "names"]}
 
 
 class TestFileTools(ToolsetContract):
@@ -128,4 +128,4 @@ async def test_results_are_text_whatever_names_are_made_of(
 
 def test_the_plugin_module_imports_nothing_heavy() -> None:
     report = import_report("openheim_tools_fs.plugin")
-    assert not {"pydantic", "anyio", "rignore", "re2"} & set(report.modules), sorted(report.modules)
+    assert not {"pydantic", "anyio", "ctypes", "re2"} & set(report.modules), sorted(report.modules)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -42,18 +43,48 @@ async def test_an_empty_directory_says_so(turn: FakeTurn) -> None:
     assert await call(turn, "list_dir") == "[the directory is empty]"
 
 
-@pytest.mark.parametrize(
-    ("more", "note"), [(0, None), (1, "[1 more entry not shown; "), (700, "[700 more entries not shown; ")]
-)
-async def test_at_most_500(work: Path, turn: FakeTurn, more: int, note: str | None) -> None:
-    names = [f"{number:04}" for number in range(500 + more)]
+async def listed(turn: FakeTurn) -> tuple[list[str], list[int]]:
+    """All names, got by following the notes, and how many came with each call."""
+    names: list[str] = []
+    counts: list[int] = []
+    offset = 1
+    while True:
+        lines = (await call(turn, "list_dir", offset=offset)).splitlines()
+        note = re.fullmatch(r"\[entries (\d+)-(\d+) of (\d+) are shown; go on with offset=(\d+), or .*\]", lines[-1])
+        names += lines if note is None else lines[:-1]
+        counts.append(len(lines) - (note is not None))
+        if note is None:
+            return names, counts
+        begin, end, total, following = map(int, note.groups())
+        assert (begin, end, following) == (offset, len(names), len(names) + 1)
+        assert total > end
+        offset = following
+
+
+@pytest.mark.parametrize(("count", "counts"), [(500, [500]), (501, [500, 1]), (1200, [500, 500, 200])])
+async def test_500_at_a_time(work: Path, turn: FakeTurn, count: int, counts: list[int]) -> None:
+    names = [f"{number:04}" for number in range(count)]
     for name in names:
         (work / name).touch()
-    lines = (await call(turn, "list_dir")).splitlines()
-    assert lines[:500] == names[:500]
-    assert len(lines) == 500 + (note is not None)
-    if note is not None:
-        assert lines[-1].startswith(note)
+    assert await listed(turn) == (names, counts)
+
+
+async def test_a_listing_fits_the_limit_of_the_turn(work: Path) -> None:
+    names = [f"{number:03}{'x' * 100}" for number in range(200)]
+    for name in names:
+        (work / name).touch()
+    turn = FakeTurn(work, result_limit_bytes=8192)
+    assert len((await call(turn, "list_dir")).encode()) <= 8192
+    found, counts = await listed(turn)
+    assert found == names
+    assert len(counts) == 3
+
+
+async def test_past_the_end(work: Path, turn: FakeTurn) -> None:
+    (work / "a").touch()
+    for offset in (2, 10**30):
+        text = await call(turn, "list_dir", offset=offset)
+        assert text == f"[offset {offset} is past the end: the directory has 1 entry]"
 
 
 async def test_odd_names_stay_on_their_line(work: Path, turn: FakeTurn) -> None:

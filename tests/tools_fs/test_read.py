@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
+import struct
+import zlib
 from pathlib import Path
 
 import anyio
@@ -11,9 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from openheim import ToolError
+from openheim import ImageBlock, TextBlock, ToolError
 from openheim.testing import FakeTurn
 from openheim_tools_fs import read
+from openheim_tools_fs.encoding import UTF_8, detect
+from openheim_tools_fs.images import MAX_IMAGE_BYTES
 from tests.tools_fs.calls import call, call_for_result
 
 pytestmark = pytest.mark.anyio
@@ -93,6 +98,21 @@ async def test_a_long_line_can_be_read_to_its_end(work: Path, turn: FakeTurn) ->
     assert len(parts) > 3
 
 
+async def test_what_is_no_text_fits_the_limit_too(work: Path, turn: FakeTurn) -> None:
+    (work / "x").write_bytes(b"x" * 70_000 + b"\n" + b"\0" * 200_000 + b"\nthe end\n" + b"y\0\n" * 60_000 + b"z")
+    turn.result_limit_bytes = 50_000
+    arguments: dict[str, int] = {"offset": 1}
+    text = ""
+    while arguments:
+        part = await call(turn, "read_file", path="x", **arguments)
+        assert len(part.encode()) <= 50_000
+        arguments = next_call(part)
+        text += part
+    assert text.count("\ufffd") - text.count("shown as \ufffd") == 260_000
+    assert "the end" in text
+    assert text.endswith("z\n[bytes that are not UTF-8 text are shown as \ufffd]\n")
+
+
 async def test_the_note_of_a_cut_line_names_the_next_line_too(work: Path, turn: FakeTurn) -> None:
     (work / "x").write_text("x" * 200_000 + "\nnext\n")
     text = await call(turn, "read_file", path="x")
@@ -127,9 +147,9 @@ def test_following_the_notes_gives_the_whole_file(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read, "_CHUNK_BYTES", chunk)
         while True:
-            wanted = read._Wanted("x", arguments.get("offset", 1), arguments.get("column", 1), None, size)
+            wanted = read._Wanted(arguments.get("offset", 1), arguments.get("column", 1), None, size)
             with open(tmp_path / "x", "rb") as file:
-                text = read._read(file, wanted, lambda: None)
+                text = read._read(file, detect(content.encode()) or UTF_8, wanted, lambda: None)
             if not content:
                 assert text == "[the file is empty]"
                 return
@@ -194,6 +214,72 @@ async def test_binary_files_are_refused(work: Path, turn: FakeTurn, data: bytes)
     (work / "x").write_bytes(data)
     with pytest.raises(ToolError, match=f"'x' is a binary file of {len(data)} bytes"):
         await call(turn, "read_file", path="x")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n" + b"x" * 99, r"\(PDF document\).*pdftotext"),
+        (b"PK\x03\x04\x14\0\0\0", r"\(ZIP archive.*archives"),
+        (b"SQLite format 3\0" + bytes(84), r"\(SQLite database\).*sqlite3"),
+        (b"x" * 257 + b"ustar\0" + bytes(200), r"\(tar archive\)"),
+        (b"\x7fELF\2\1\1\0", r"ELF\).*sources"),
+        (b"\0\1\2\3", "4 bytes, not text$"),
+    ],
+)
+async def test_a_binary_file_is_named_with_what_may_help(work: Path, turn: FakeTurn, data: bytes, says: str) -> None:
+    (work / "x").write_bytes(data)
+    with pytest.raises(ToolError, match=says):
+        await call(turn, "read_file", path="x")
+
+
+def png(width: int, height: int, *, more: bytes = b"") -> bytes:
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    rows = zlib.compress(b"".join(b"\0" + bytes(width) for _ in range(min(height, 100))))
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + more + chunk(b"IEND", b"")
+
+
+GIF = b"GIF89a\x03\x00\x02\x00\x80\0\0" + bytes(6) + b",\0\0\0\0\3\0\2\0\0\2\2\x84\x51\0;"
+JPEG = b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xff\xc0\0\x0b\x08\0\2\0\3\1\1\x11\0\xff\xda\0\2\0\xff\xd9"
+WEBP = {
+    kind: b"RIFF" + struct.pack("<I", 4 + 8 + len(body)) + b"WEBP" + kind + struct.pack("<I", len(body)) + body
+    for kind, body in {
+        b"VP8 ": b"\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 3, 2),
+        b"VP8L": b"\x2f" + struct.pack("<I", 2 | 1 << 14) + b"\0",
+        b"VP8X": b"\0\0\0\0" + b"\2\0\0" + b"\1\0\0",
+    }.items()
+}
+IMAGES = [(png(3, 2), "png"), (GIF, "gif"), (JPEG, "jpeg"), *((data, "webp") for data in WEBP.values())]
+
+
+@pytest.mark.parametrize(("data", "kind"), IMAGES, ids=["png", "gif", "jpeg", "webp", "webp-l", "webp-x"])
+async def test_images_are_shown_to_models_that_take_them(work: Path, data: bytes, kind: str) -> None:
+    (work / "picture").write_bytes(data)
+    result = await call_for_result(FakeTurn(work, takes_images=True), "read_file", path="picture")
+    text, image = result.content
+    assert isinstance(image, ImageBlock)
+    assert (base64.b64decode(image.data), image.mime_type) == (data, f"image/{kind}")
+    assert isinstance(text, TextBlock)
+    assert "3 x 2 pixels" in text.text
+    # Others are told, and so is whoever gave only half of it.
+    with pytest.raises(ToolError, match="this model takes no images"):
+        await call(FakeTurn(work), "read_file", path="picture")
+    (work / "picture").write_bytes(data[:-3])
+    with pytest.raises(ToolError, match="damaged or cut off"):
+        await call_for_result(FakeTurn(work, takes_images=True), "read_file", path="picture")
+
+
+async def test_images_that_are_too_large(work: Path) -> None:
+    turn = FakeTurn(work, takes_images=True)
+    (work / "wide.png").write_bytes(png(9000, 1))
+    with pytest.raises(ToolError, match=r"9000 x 1 pixels too large.*8000 pixels"):
+        await call_for_result(turn, "read_file", path="wide.png")
+    (work / "long.png").write_bytes(png(3, 2, more=bytes(MAX_IMAGE_BYTES)))
+    with pytest.raises(ToolError, match="too large to be shown"):
+        await call_for_result(turn, "read_file", path="long.png")
 
 
 async def test_what_is_no_file(work: Path, turn: FakeTurn) -> None:

@@ -15,6 +15,7 @@ import anyio.to_thread
 import pytest
 
 from openheim import ToolError
+from openheim.files import Folder
 from openheim.testing import FakeTurn
 from openheim_tools_fs import blocks, matching, re_process
 from tests.tools_fs.calls import call, call_for_result
@@ -166,15 +167,32 @@ async def test_bad_patterns(work: Path, turn: FakeTurn, pattern: str) -> None:
 async def test_no_pattern_hangs(work: Path, turn: FakeTurn, engine: str, length: int) -> None:
     write_tree(work, {"a": "a" * length + "b\n", "c": "needle aaa\n"})
     if engine == "re":
-        with pytest.MonkeyPatch.context() as patch, anyio.fail_after(20):
-            patch.setattr(re_process, "BLOCK_SECS", 0.5)
-            with pytest.raises(ToolError, match="takes too long"):
-                await call(turn, "search", pattern="(a+)+$")
+        with anyio.fail_after(20), pytest.raises(ToolError, match="takes too long"):
+            await call(turn, "search", pattern="(a+)+$")
         # Another search is as good as before.
         assert await found(turn, "needle") == ["c:1: needle aaa"]
     else:
         with anyio.fail_after(20):
             assert await found(turn, "(a+)+$") == ["c:1: needle aaa"]
+
+
+def patient_worker(folder: Path) -> Path:
+    """The program of the child with another limit of its own, that is never reached."""
+    program = folder / "worker.py"
+    program.write_text(Path(re_process.re_worker.__file__).read_text().replace("BLOCK_SECS = 0.5", "BLOCK_SECS = 500"))
+    return program
+
+
+async def test_a_child_that_does_not_stop_by_itself_is_ended(
+    work: Path, turn: FakeTurn, engine: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if engine != "re":
+        return
+    monkeypatch.setattr(re_process.re_worker, "__file__", str(patient_worker(tmp_path)))
+    monkeypatch.setattr(re_process, "BLOCK_SECS", 0.3)
+    write_tree(work, {"a": "a" * 40 + "b\n"})
+    with anyio.fail_after(20), pytest.raises(ToolError, match="takes too long"):
+        await call(turn, "search", pattern="(a+)+$")
 
 
 async def test_the_loop_goes_on_while_a_pattern_is_at_work(work: Path, turn: FakeTurn) -> None:
@@ -310,23 +328,23 @@ async def test_names(work: Path, turn: FakeTurn) -> None:
     assert await found(turn, "main", names=True) == ["src/domain/x.txt", "src/main.py"]
     assert await found(turn, "main", names=True, path="src", glob="*.py") == ["src/main.py"]
     assert await found(turn, "main", names=True, path="src/main.py") == ["src/main.py"]
-    assert await call(turn, "search", pattern="^q", names=True) == "No matches for '^q' in . (7 names searched)"
+    assert await call(turn, "search", pattern="^q", names=True) == "No matches for '^q' in . (3 names searched)"
 
 
 async def test_unreadable_and_vanishing_files_are_passed_over(
     work: Path, turn: FakeTurn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_tree(work, {"a": "x", "b": "x", "c": "x"})
-    really = type(turn.files).open_found
+    really = Folder.open_file
 
-    def open_found(self: Any, path: str) -> Any:
-        if path.endswith("a"):
+    def open_file(self: Folder, name: str, *, size: int) -> Any:
+        if name == "a":
             raise ToolError("permission denied")
-        if path.endswith("b"):
-            os.unlink(path)
-        return really(self, path)
+        if name == "b":
+            (work / name).unlink()
+        return really(self, name, size=size)
 
-    monkeypatch.setattr(type(turn.files), "open_found", open_found)
+    monkeypatch.setattr(Folder, "open_file", open_file)
     assert await found(turn, "x") == ["c:1: x", "[1 file could not be read]"]
 
 
@@ -349,14 +367,14 @@ async def test_cancelling_ends_the_work(work: Path, turn: FakeTurn, monkeypatch:
     write_tree(work, {f"{number:03}": "x" for number in range(300)})
     opened = 0
     reached, go_on, left = threading.Event(), threading.Event(), threading.Event()
-    really_open, really_run = type(turn.files).open_found, searching._Search.run
+    really_open, really_run = Folder.open_file, searching._Search.run
 
-    def open_found(self: Any, path: str) -> Any:
+    def open_file(self: Folder, name: str, *, size: int) -> Any:
         nonlocal opened
         opened += 1
         reached.set()
         assert go_on.wait(10)
-        return really_open(self, path)
+        return really_open(self, name, size=size)
 
     def run(self: Any) -> Any:
         try:
@@ -364,7 +382,7 @@ async def test_cancelling_ends_the_work(work: Path, turn: FakeTurn, monkeypatch:
         finally:
             left.set()
 
-    monkeypatch.setattr(type(turn.files), "open_found", open_found)
+    monkeypatch.setattr(Folder, "open_file", open_file)
     monkeypatch.setattr(searching._Search, "run", run)
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:

@@ -8,12 +8,13 @@ import socket
 import threading
 import zlib
 from collections.abc import AsyncIterator, Callable
+from typing import Literal
 
 import anyio
 import pytest
 
 from openheim._http.inflate import MAX_BODY_BYTES
-from openheim.errors import ConfigError, ProviderConnectionError, ProviderTimeoutError, ServerError
+from openheim.errors import ConfigError, ProviderConnectionError, ProviderTimeoutError, ServerError, ToolError
 from openheim.http import HttpClient, HttpResponse
 from tests.support.replies import Reply, raw
 from tests.support.server import ScriptedServer
@@ -125,6 +126,14 @@ async def test_compressed_answers(
         assert await fetch(http, server.url) == text
 
 
+@pytest.mark.parametrize("split", ["whole", "every-byte"])
+async def test_an_answer_compressed_in_several_members(http: HttpClient, split: Literal["whole", "every-byte"]) -> None:
+    """RFC 1952, 2.2: one after the other they are one file; zeros may follow."""
+    body = gzip.compress(b"hello ") + gzip.compress(b"") + gzip.compress(b"there") + b"\0\0"
+    async with ScriptedServer([raw(body, headers={"content-encoding": "gzip"}).split(split)]) as server:
+        assert await fetch(http, server.url) == b"hello there"
+
+
 def gzip_bomb(size: int) -> Reply:
     return raw(gzip.compress(bytes(size)), headers={"content-encoding": "gzip"})
 
@@ -158,6 +167,7 @@ async def test_a_body_that_grows_can_be_left_between_two_pieces(http: HttpClient
     [
         (b"not gzip at all", "gzip", "damaged"),
         (gzip.compress(b"hello", mtime=0)[:-4], "gzip", "not complete"),
+        (gzip.compress(b"hello", mtime=0) + b"and more", "gzip", "damaged"),
         (b"x", "br", "'br'"),
     ],
 )
@@ -534,3 +544,79 @@ async def test_proxies_that_are_none(proxy: str) -> None:
     with pytest.raises(ConfigError, match=r"\[http\] proxy") as caught:
         await fetch(client, "http://models.test/")
     assert SECRET not in str(caught.value)
+
+
+# --- connections to chosen addresses ---
+
+
+class Resolver:
+    """Answers with the given addresses, and keeps what it was asked."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = addresses
+        self.asked: list[tuple[str, int]] = []
+
+    async def __call__(self, host: str, port: int) -> tuple[str, ...]:
+        self.asked.append((host, port))
+        return self.addresses
+
+
+async def test_connections_go_where_the_caller_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_lookup(*_: object, **__: object) -> None:
+        raise AssertionError("the system was asked")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_lookup)
+    resolver = Resolver("127.0.0.1")
+    http = HttpClient(resolve=resolver)
+    async with ScriptedServer([raw(b"one"), raw(b"two")]) as server:
+        url = f"http://name.test:{server.port}/"
+        assert [await fetch(http, url), await fetch(http, url)] == [b"one", b"two"]
+        assert server.requests[0].headers["host"] == f"name.test:{server.port}"
+        assert resolver.asked == [("name.test", server.port)]
+        await http.aclose()
+
+
+async def test_the_next_address_is_tried() -> None:
+    async with ScriptedServer([raw(b"here")]) as server:
+        http = HttpClient(resolve=Resolver("127.0.0.2", "::1", "127.0.0.1"))
+        assert await fetch(http, f"http://name.test:{server.port}/") == b"here"
+        await http.aclose()
+
+
+@pytest.mark.parametrize("addresses", [("localhost",), ("127.0.0.1", "localhost"), ()])
+async def test_what_is_no_address_is_not_looked_up(addresses: tuple[str, ...]) -> None:
+    async with ScriptedServer([raw(b"no")]) as server:
+        http = HttpClient(resolve=Resolver(*addresses))
+        with pytest.raises(ValueError, match="address"):
+            await fetch(http, f"http://localhost:{server.port}/")
+        assert server.connections == 0
+
+
+async def test_what_the_caller_raises_reaches_it() -> None:
+    async def refuse(host: str, port: int) -> list[str]:
+        raise ToolError(f"{host} is refused")
+
+    http = HttpClient(resolve=refuse)
+    with pytest.raises(ToolError, match=r"name\.test is refused"):
+        await fetch(http, "http://name.test/")
+
+
+async def test_proxies_of_the_environment_do_not_get_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ScriptedServer([raw(b"direct")]) as server, ScriptedServer() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        http = HttpClient(resolve=Resolver("127.0.0.1"))
+        assert await fetch(http, f"http://name.test:{server.port}/") == b"direct"
+        assert proxy.connections == 0
+        await http.aclose()
+
+
+async def test_what_is_exempt_from_a_proxy_is_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "exempt.test")
+    resolver = Resolver("127.0.0.1")
+    async with ScriptedServer([raw(b"direct")]) as server, ScriptedServer([raw(b"via")]) as proxy:
+        http = HttpClient(proxy=proxy.url, resolve=resolver)
+        assert await fetch(http, f"http://exempt.test:{server.port}/") == b"direct"
+        assert await fetch(http, "http://other.test/x") == b"via"
+        assert resolver.asked == [("exempt.test", server.port)]
+        assert proxy.requests[0].path == "http://other.test/x"
+        await http.aclose()

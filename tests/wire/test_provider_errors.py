@@ -215,3 +215,19 @@ def test_waits_in_headers_and_bodies() -> None:
 @pytest.mark.parametrize("body", [b"[" * 100_000, b"\xff\xfe", b"null", b"[]", b'"text"', b'{"error": null}'])
 def test_bodies_of_no_known_shape(body: bytes) -> None:
     assert type(classify(500, {}, body)) is ServerError
+
+
+@pytest.mark.parametrize("code", ["4" * 5000, "²²²", "4 0 0", "529 "])
+def test_codes_that_are_no_status(code: str) -> None:
+    err = classify_payload({"error": {"type": "overloaded_error", "code": code, "message": "come back"}})
+    assert isinstance(err, OverloadedError) and "come back" in str(err)
+
+
+@pytest.mark.parametrize("key", ['sk-"quoted"-5f0c', "sk-back\\slash-5f0c", "sk-schlüssel-5f0c"])
+def test_the_key_is_masked_in_every_form_that_json_gives_it(key: str) -> None:
+    settings = ProviderSettings("mine", "openai", api_key=key)
+    for body in ({"x": key}, {"errors": [key]}, {"detail": {"key": key}}):
+        for text in (json.dumps(body), json.dumps(body, ensure_ascii=False)):
+            told = str(classify(401, {}, text.encode(), settings=settings))
+            assert "***" in told
+            assert not any(part in told for part in ("quoted", "slash", "schl"))

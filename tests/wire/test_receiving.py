@@ -165,3 +165,14 @@ def test_what_is_shown_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     pieces: Sequence[Any] = [{"thinking": "ä" * 5000, "id": "x" * 300}, {"thinking": "a"}] * 100
     (block,) = fed(*pieces).partial()
     assert isinstance(block, ThinkingBlock) and len(block.thinking) == 500_100
+
+
+async def test_a_call_with_a_name_of_unlikely_length() -> None:
+    with pytest.raises(MalformedToolCallError, match="1024 characters"):
+        await received(raw(events({"call": ("a", "x" * 2_000, None)}, {"finish": "tool_use"})))
+
+
+async def test_a_call_with_an_id_of_unlikely_length_gets_another() -> None:
+    reply = await received(raw(events({"call": ("x" * 2_000, "read", None)}, {"finish": "tool_use"})))
+    block = reply.content[0]
+    assert isinstance(block, ToolUseBlock) and 1 < len(block.id) < 100

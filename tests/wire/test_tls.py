@@ -128,3 +128,21 @@ def test_clients_share_one_context(server_tls: ssl.SSLContext) -> None:
     with ScriptedServer(default=raw(b"hello"), tls=server_tls) as first:
         with ScriptedServer(default=raw(b"hello"), tls=server_tls) as second:
             assert contexts_made(first.url, second.url) == 1
+
+
+async def test_the_certificate_is_checked_against_the_name_and_not_the_address(server_tls: ssl.SSLContext) -> None:
+    names: list[str | None] = []
+    server_tls.sni_callback = lambda _socket, name, _context: names.append(name)
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    async with ScriptedServer([raw(b"safe")], tls=server_tls) as server:
+        client = HttpClient(ca_file=AUTHORITY, resolve=resolve)
+        async with client.stream("GET", server.url, timeout_secs=10) as response:
+            assert await response.read(10) == b"safe"
+        with pytest.raises(ProviderConnectionError, match="is not trusted: Hostname mismatch"):
+            async with client.stream("GET", f"https://name.test:{server.port}/", timeout_secs=10):
+                pass
+        await client.aclose()
+    assert names[-1] == "name.test"

@@ -31,6 +31,7 @@ __all__ = (
     "FileChangedError",
     "FileVersion",
     "Files",
+    "Finding",
     "Finish",
     "Fragment",
     "Fragments",
@@ -117,10 +118,12 @@ __all__ = (
     "UsageReported",
     "WatcherDropped",
     "__version__",
+    "any_count",
     "classify_error",
     "classify_error_payload",
     "hookimpl",
     "read_document",
+    "read_error",
     "read_reply",
     "token_count",
     "tool",
@@ -150,6 +153,7 @@ _HOME = {
     "FileChangedError": "files",
     "FileVersion": "files",
     "Files": "files",
+    "Finding": "findings",
     "Finish": "messages",
     "Fragment": "fragments",
     "Fragments": "fragments",
@@ -235,10 +239,12 @@ _HOME = {
     "UsageError": "errors",
     "UsageReported": "events",
     "WatcherDropped": "events",
+    "any_count": "receiving",
     "classify_error": "provider_errors",
     "classify_error_payload": "provider_errors",
     "hookimpl": "plugins.hookspecs",
     "read_document": "receiving",
+    "read_error": "receiving",
     "read_reply": "receiving",
     "token_count": "receiving",
     "tool": "tools",
@@ -311,6 +317,7 @@ if TYPE_CHECKING:
         WatcherDropped,
     )
     from openheim.files import FileChangedError, Files, FileVersion
+    from openheim.findings import Finding
     from openheim.fragments import Fragment, Fragments, MessageParts
     from openheim.gates import Decision, Gate, GateSession, ToolCall
     from openheim.http import HttpClient, HttpResponse
@@ -333,7 +340,7 @@ if TYPE_CHECKING:
     from openheim.provider_errors import classify as classify_error
     from openheim.provider_errors import classify_payload as classify_error_payload
     from openheim.providers import EmitDelta, ModelInfo, ModelReply, ModelRequest, Provider, ProviderSettings, ToolSpec
-    from openheim.receiving import EventAssembler, read_document, read_reply, token_count
+    from openheim.receiving import EventAssembler, any_count, read_document, read_error, read_reply, token_count
     from openheim.reply_parts import CallPart
     from openheim.runtime import Runtime, Session
     from openheim.sse import SSEDecoder, SSEEvent

@@ -17,7 +17,7 @@ import anyio.lowlevel
 from openheim._watching import body_watcher
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from types import TracebackType
 
     from openheim._http.failures import RequestErrors
@@ -41,11 +41,23 @@ class HttpClient:
         proxy: address of a proxy for all requests, ``""`` for none; if left out, ``HTTP_PROXY``, ``HTTPS_PROXY`` and
             ``ALL_PROXY`` say. ``NO_PROXY`` counts in either case.
         ca_file: certificate authorities to trust, in place of ``SSL_CERT_FILE``, ``SSL_CERT_DIR`` and the usual ones.
+        resolve: chooses where connections go. It is given host and port (the host may be an address already) and
+            returns IP addresses, which are tried one after the other. Nothing is looked up beside it, so that an
+            address that was checked is the one that is used; a certificate is still checked against the name. An error
+            of openheim's that it raises reaches the caller as it is. Of proxies, only one that ``proxy`` names is used
+            then, since a proxy looks names up itself; what ``NO_PROXY`` exempts from that one is resolved here.
     """
 
-    def __init__(self, *, proxy: str | None = None, ca_file: str | None = None) -> None:
-        self._proxy = proxy
+    def __init__(
+        self,
+        *,
+        proxy: str | None = None,
+        ca_file: str | None = None,
+        resolve: Callable[[str, int], Awaitable[Sequence[str]]] | None = None,
+    ) -> None:
+        self._proxy = proxy or "" if resolve is not None else proxy
         self._ca_file = ca_file
+        self._resolve = resolve
         self._origins: dict[tuple[str, str, int], _Origin] = {}
         self._closed = False
 
@@ -90,7 +102,9 @@ class HttpClient:
         if origin is None:
             from openheim._http.transports import transport_factory
 
-            make = transport_factory(target, proxy=self._proxy, ca_file=self._ca_file, keep_secs=_IDLE_SECS)
+            make = transport_factory(
+                target, proxy=self._proxy, ca_file=self._ca_file, resolve=self._resolve, keep_secs=_IDLE_SECS
+            )
             origin = self._origins[key] = _Origin(make)
         return origin
 
@@ -125,7 +139,7 @@ class HttpExchange:
             if translated is None:
                 raise
             raise translated from err
-        self._response = HttpResponse(answer, errors)
+        self._response = HttpResponse(answer, errors, timeout)
         return self._response
 
     async def __aexit__(
@@ -150,13 +164,25 @@ class HttpResponse:
     Attributes:
         status: HTTP status.
         headers: names in lower case; the values of a repeated name joined by commas.
+        timeout_secs: that of the request.
         truncated: whether :meth:`read` left something out.
     """
 
-    __slots__ = ("_body", "_ended", "_errors", "_iterator", "_reading", "headers", "status", "truncated")
+    __slots__ = (
+        "_body",
+        "_ended",
+        "_errors",
+        "_iterator",
+        "_reading",
+        "headers",
+        "status",
+        "timeout_secs",
+        "truncated",
+    )
 
-    def __init__(self, answer: Answer, errors: RequestErrors) -> None:
+    def __init__(self, answer: Answer, errors: RequestErrors, timeout_secs: float) -> None:
         self.status = answer.status
+        self.timeout_secs = timeout_secs
         self.headers: dict[str, str] = {}
         for raw_name, raw_value in answer.headers:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
@@ -201,18 +227,21 @@ class HttpResponse:
             raise translated from err
         self._ended = True
 
-    async def read(self, limit_bytes: int) -> bytes:
-        """The body, or its first ``limit_bytes``; :attr:`truncated` tells which.
+    async def read(self, limit_bytes: int, *, within_secs: float | None = None) -> bytes:
+        """The body, or its first ``limit_bytes``, or what came ``within_secs``; :attr:`truncated` tells which.
 
         Raises:
             ProviderConnectionError, ProviderTimeoutError: see :meth:`HttpClient.stream`.
         """
         body = bytearray()
-        async for chunk in self.chunks():
-            body += chunk
-            if len(body) > limit_bytes:
-                self.truncated = True
-                break
+        with anyio.move_on_after(within_secs) as waiting:
+            async for chunk in self.chunks():
+                body += chunk
+                if len(body) > limit_bytes:
+                    self.truncated = True
+                    break
+        if waiting.cancelled_caught:
+            self.truncated = True
         return bytes(body[:limit_bytes])
 
     async def drain(self, limit_secs: float = 0.1) -> None:

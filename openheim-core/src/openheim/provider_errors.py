@@ -213,12 +213,20 @@ def classify_payload(
 
 
 def mask_secrets(text: str, settings: ProviderSettings | None) -> str:
-    """``text`` without the :attr:`~openheim.providers.ProviderSettings.secrets` of an entry."""
+    """``text`` without the :attr:`~openheim.providers.ProviderSettings.secrets` of an entry, also in JSON's words."""
     for secret in settings.secrets if settings is not None else ():
         # Placeholders such as "x", which local servers are given, are no secrets and would tear up every message.
         if len(secret) >= 4:
-            text = text.replace(secret, "***")
+            for form in _forms(secret):
+                text = text.replace(form, "***")
     return text
+
+
+def _forms(secret: str) -> set[str]:
+    """A secret as it is, and as it stands in JSON texts and in addresses."""
+    from urllib.parse import quote
+
+    return {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], quote(secret, safe="")}
 
 
 def _kind(status: int, words: list[str], said: str, body: str) -> type[ProviderError]:
@@ -322,7 +330,7 @@ def _upstream_message(details: Mapping[str, Any]) -> str:
 
 def _status_in(details: Mapping[str, Any], status: int) -> int:
     code = details.get("code")
-    if isinstance(code, str) and code.isascii() and code.isdigit():
+    if isinstance(code, str) and re.fullmatch("[0-9]{3}", code):
         code = int(code)
     return code if isinstance(code, int) and 300 <= code < 600 else status
 

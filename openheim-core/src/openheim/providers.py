@@ -20,6 +20,7 @@ __all__ = (
     "Provider",
     "ProviderSettings",
     "ToolSpec",
+    "takes_images",
     "too_many_calls",
     "wire_of",
 )
@@ -206,6 +207,9 @@ class Provider(Protocol):
     ``structured_output = True``; for any other, the schema is in the system text. The core checks what comes in any
     case.
 
+    One whose models can look at images has ``takes_images(model: str) -> bool``. Where it is missing or says no, tools
+    are told not to answer with images. What the user adds to a prompt is sent in any case.
+
     What ``models`` says is kept when the user asks for it (``openheim models --refresh``), and its sizes are used where
     the settings have none.
     """
@@ -229,6 +233,12 @@ def wire_of(provider: Provider, model: str) -> str:
     """The wire that a provider speaks for a model."""
     wire_for: Callable[[str], str] | None = getattr(provider, "wire_for", None)
     return provider.wire if wire_for is None else wire_for(model)
+
+
+def takes_images(provider: Provider, model: str) -> bool:
+    """Whether a model can look at images, as far as its provider says so."""
+    says: Callable[[str], bool] | None = getattr(provider, "takes_images", None)
+    return says is not None and says(model) is True
 
 
 def too_many_calls(usage: Usage | None = None) -> ServerError:

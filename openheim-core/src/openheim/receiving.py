@@ -27,14 +27,14 @@ from openheim.reply_parts import ReplyParts
 from openheim.sse import SSEDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from openheim.http import HttpResponse
     from openheim.messages import Block, Finish, Usage
     from openheim.providers import EmitDelta, ProviderSettings
     from openheim.sse import SSEEvent
 
-__all__ = ("EventAssembler", "read_document", "read_reply", "token_count")
+__all__ = ("EventAssembler", "any_count", "read_document", "read_error", "read_reply", "token_count")
 
 T = TypeVar("T")
 
@@ -43,6 +43,13 @@ _log = logging.getLogger(__name__)
 #: Bytes read of an answer that reports an error, and of one that is a document where a stream was asked for.
 _ERROR_BYTES = 64 * 1024
 _DOCUMENT_BYTES = 16 * 1024 * 1024
+
+#: How long the body of an error is waited for, whose status says most; and that of a document, in limits of one wait.
+_ERROR_SECS = 10.0
+_DOCUMENT_PATIENCE = 5
+
+#: What a stream of events begins with; the last begins a comment.
+_STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 #: How long an answer that is complete waits for its usage and its end marker, if nothing more is said.
 _LAST_SECS = 1.0
@@ -245,56 +252,121 @@ async def _read(
     response: HttpResponse, assembler: EventAssembler, classified: Callable[[HttpResponse, bytes], ProviderError]
 ) -> None:
     if response.status != 200:
-        raise classified(response, await response.read(_ERROR_BYTES))
+        raise classified(response, await read_error(response))
+    chunks = response.chunks()
+    beginning = b""
     content_type = response.headers.get("content-type", "")
     if "json" in content_type or "html" in content_type:
-        await _read_document(response, assembler, classified)
-    else:
-        await _read_stream(response, assembler, classified)
+        with anyio.move_on_after(response.timeout_secs * _DOCUMENT_PATIENCE) as waiting:
+            # Some servers call a stream what it is not, and keep the connection open behind it: bytes tell, not labels.
+            beginning = await _beginning(chunks)
+            if not _is_stream(beginning):
+                await _read_document(chunks, beginning, response, assembler, classified)
+        if waiting.cancelled_caught:
+            raise _too_slow(response)
+        if not _is_stream(beginning):
+            return
+    await _read_stream(chunks, beginning, response, assembler, classified)
+
+
+async def read_error(response: HttpResponse) -> bytes:
+    """The beginning of an answer that reports an error. One that comes too slowly is left where it is."""
+    return await response.read(_ERROR_BYTES, within_secs=min(_ERROR_SECS, response.timeout_secs))
+
+
+async def _beginning(chunks: AsyncGenerator[bytes, None]) -> bytes:
+    """The first bytes of a body, as many as it takes to tell a stream of events from a document."""
+    beginning = b""
+    async for chunk in chunks:
+        beginning += chunk
+        start = _without_blanks(beginning)
+        if (start and not any(field.startswith(start) for field in _STREAM_STARTS)) or len(beginning) > _ERROR_BYTES:
+            break
+    return beginning
+
+
+def _is_stream(beginning: bytes) -> bool:
+    return _without_blanks(beginning).startswith(_STREAM_STARTS)
+
+
+def _without_blanks(beginning: bytes) -> bytes:
+    return beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
 
 
 async def _read_stream(
-    response: HttpResponse, assembler: EventAssembler, classified: Callable[[HttpResponse, bytes], ProviderError]
+    chunks: AsyncGenerator[bytes, None],
+    beginning: bytes,
+    response: HttpResponse,
+    assembler: EventAssembler,
+    classified: Callable[[HttpResponse, bytes], ProviderError],
 ) -> None:
+    """Reads an answer that is a stream: ``beginning``, and then ``chunks``."""
     decoder = SSEDecoder()
-    feed = assembler.feed
     start = b""
-    parts = assembler.parts
-    #: Pieces that had come when the reason for the end was named.
-    ended_after = -1
     with anyio.CancelScope() as waiting:
-        async for chunk in response.chunks():
-            for event in decoder.feed(chunk):
-                feed(event)
-                if ended_after < 0 and assembler.finish is not None:
-                    ended_after = parts.pieces
-            if assembler.is_complete:
+        stream = _Stream(decoder, assembler, waiting)
+        if beginning:
+            stream.take(beginning)
+        if not assembler.done:
+            async for chunk in chunks:
+                stream.take(chunk)
                 if assembler.done:
                     break
-                # Nothing but the usage and the end marker is missing. Some servers send neither and keep the
-                # connection open; others name a reason for the end with every piece and go on, after pauses too.
-                if parts.pieces != ended_after:
-                    waiting.deadline = math.inf
-                elif waiting.deadline == math.inf:
-                    waiting.deadline = anyio.current_time() + _LAST_SECS
-            elif not assembler.is_started and len(start) < _ERROR_BYTES:
-                start += chunk
+                if not assembler.is_started and len(start) < _ERROR_BYTES:
+                    start += chunk
     if assembler.done:
         await response.drain()
         return
     for event in decoder.flush():
-        feed(event)
+        assembler.feed(event)
     if not assembler.is_started and start.lstrip().startswith((b"{", b"[", b"<")):
         raise classified(response, start)
 
 
+class _Stream:
+    """Feeds the events of a stream to an assembler, and sees to it that nobody waits behind its end."""
+
+    __slots__ = ("_assembler", "_decode", "_ended_after", "_feed", "_parts", "_waiting")
+
+    def __init__(self, decoder: SSEDecoder, assembler: EventAssembler, waiting: anyio.CancelScope) -> None:
+        self._assembler = assembler
+        self._decode = decoder.feed
+        self._feed = assembler.feed
+        self._parts = assembler.parts
+        self._waiting = waiting
+        #: Pieces that had come when the reason for the end was named.
+        self._ended_after = -1
+
+    def take(self, chunk: bytes) -> None:
+        assembler = self._assembler
+        for event in self._decode(chunk):
+            self._feed(event)
+            if assembler.done:
+                return  # What follows may have come in the same chunk or not, so none of it counts.
+            if self._ended_after < 0 and assembler.finish is not None:
+                self._ended_after = self._parts.pieces
+        if assembler.finish is not None:
+            # Nothing but the usage and the end marker is missing. Some servers send neither and keep the connection
+            # open; others name a reason for the end with every piece and go on, after pauses too.
+            if self._parts.pieces != self._ended_after:
+                self._waiting.deadline = math.inf
+            elif self._waiting.deadline == math.inf:
+                self._waiting.deadline = anyio.current_time() + _LAST_SECS
+
+
 async def _read_document(
-    response: HttpResponse, assembler: EventAssembler, classified: Callable[[HttpResponse, bytes], ProviderError]
+    chunks: AsyncGenerator[bytes, None],
+    beginning: bytes,
+    response: HttpResponse,
+    assembler: EventAssembler,
+    classified: Callable[[HttpResponse, bytes], ProviderError],
 ) -> None:
-    """Reads an answer that does not call itself a stream: an error, a page, or a reply in one piece."""
-    body = await response.read(_DOCUMENT_BYTES)
-    if response.truncated:
-        raise ServerError(f"the service answered with more than {_DOCUMENT_BYTES} bytes", retryable=False)
+    """Reads an answer that is no stream: an error, a page, or a reply in one piece."""
+    body = bytearray(beginning)
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > _DOCUMENT_BYTES:
+            raise ServerError(f"the service answered with more than {_DOCUMENT_BYTES} bytes", retryable=False)
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError):
@@ -304,12 +376,14 @@ async def _read_document(
             return
     except _MISSHAPEN:
         pass
-    if body.lstrip().startswith((b"data:", b"event:", b":")):
-        decoder = SSEDecoder()
-        for event in [*decoder.feed(body), *decoder.flush()]:
-            assembler.feed(event)
-    else:
-        raise classified(response, body)
+    raise classified(response, bytes(body))
+
+
+def _too_slow(response: HttpResponse) -> ProviderTimeoutError:
+    return ProviderTimeoutError(
+        f"the answer did not come to its end within {response.timeout_secs * _DOCUMENT_PATIENCE:g} s",
+        hint="timeout_secs of the provider sets this limit",
+    )
 
 
 async def read_document(
@@ -329,9 +403,13 @@ async def read_document(
     Raises:
         ProviderError: the service refused, or answered with something else.
     """
-    body = await response.read(_DOCUMENT_BYTES)
     if response.status != 200:
-        raise classified(response, body)
+        raise classified(response, await read_error(response))
+    body = b""
+    with anyio.move_on_after(response.timeout_secs * _DOCUMENT_PATIENCE) as waiting:
+        body = await response.read(_DOCUMENT_BYTES)
+    if waiting.cancelled_caught:
+        raise _too_slow(response)
     if response.truncated:
         raise ServerError(
             f"{entry} answered with more than {_DOCUMENT_BYTES // 2**20} MiB",
@@ -349,4 +427,14 @@ async def read_document(
 
 def token_count(value: Any) -> int:
     """A count that a service sent; 0 for what is none."""
-    return value if type(value) is int and 0 < value < _MAX_COUNT else 0
+    return int(value) if _is_count(value) else 0
+
+
+def any_count(values: Iterable[Any]) -> bool:
+    """Whether one of the values is a count. If none is, the service has not said what a reply costs."""
+    return any(map(_is_count, values))
+
+
+def _is_count(value: Any) -> bool:
+    # Some servers count in floats. A bool is no number here.
+    return (type(value) is int or (type(value) is float and value.is_integer())) and 0 <= value < _MAX_COUNT

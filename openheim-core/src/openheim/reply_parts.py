@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from openheim.errors import (
-    MalformedToolCallError,
-)
+from openheim.errors import MalformedToolCallError
 from openheim.events import TextDelta, ThinkingDelta, ToolCallDelta
 from openheim.jsontext import TextPieces
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock
@@ -18,6 +16,9 @@ if TYPE_CHECKING:
     from openheim.providers import EmitDelta
 
 __all__ = ("CallPart", "ReplyParts")
+
+#: Characters of a call's name, and of its id: several times what any service takes.
+_MAX_NAME_LENGTH = 1024
 
 
 class _Prose:
@@ -50,6 +51,16 @@ class CallPart:
         self.size = 0
         self._pieces: list[str] = []
         self._text = TextPieces()
+
+    def add_name(self, piece: str) -> None:
+        """Takes a piece of the name, or the name again with more of it.
+
+        Raises:
+            MalformedToolCallError: the name is too long to be one.
+        """
+        self.name = piece if piece.startswith(self.name) else self.name + piece
+        if len(self.name) > _MAX_NAME_LENGTH:
+            raise _long_name()
 
     def add_arguments(self, piece: str) -> str:
         """Takes a piece of the arguments, and returns what it adds to them: no half of a character."""
@@ -146,11 +157,18 @@ class ReplyParts:
     def begin_call(self, call: CallPart) -> None:
         """Takes a new call, whose first piece :meth:`call_piece` then tells.
 
+        An id that is too long to be one is dropped, so that the call gets another.
+
         Raises:
             ServerError: there are too many.
+            MalformedToolCallError: its name is too long to be one.
         """
         if len(self._calls) >= MAX_REPLY_CALLS:
             raise too_many_calls()
+        if isinstance(call.name, str) and len(call.name) > _MAX_NAME_LENGTH:
+            raise _long_name()
+        if isinstance(call.id, str) and len(call.id) > _MAX_NAME_LENGTH:
+            call.id = ""
         self.end_prose()
         call.position = len(self._calls)
         self._calls.append(call)
@@ -192,6 +210,10 @@ class ReplyParts:
         prose = self._prose = _Prose(thinking)
         self._parts.append(prose)
         return prose
+
+
+def _long_name() -> MalformedToolCallError:
+    return MalformedToolCallError(f"the model asked for a tool with a name of more than {_MAX_NAME_LENGTH} characters")
 
 
 def _tool_use(call: CallPart, seen: set[str], *, unfinished: bool) -> ToolUseBlock:

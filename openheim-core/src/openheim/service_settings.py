@@ -6,7 +6,15 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from openheim.jsontext import wire_bytes
+
 __all__ = ("ServiceSettings",)
+
+
+#: Headers about the connection, and about where the body ends: two answers to that are an attack (RFC 9112, 6.3).
+_FRAMING = frozenset(
+    ("connection", "content-length", "expect", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
+)
 
 
 class ServiceSettings(BaseModel):
@@ -27,11 +35,19 @@ class ServiceSettings(BaseModel):
     @field_validator("extra_headers")
     @classmethod
     def _lower_case_names(cls, headers: dict[str, str]) -> dict[str, str]:
-        return {name.lower(): value for name, value in headers.items()}
+        headers = {name.lower(): value for name, value in headers.items()}
+        if framing := sorted(_FRAMING & headers.keys()):
+            raise ValueError(f"{', '.join(framing)} cannot be set here, since it says how a request is sent")
+        return headers
 
     @field_validator("extra_body")
     @classmethod
     def _nothing_reserved(cls, body: dict[str, Any]) -> dict[str, Any]:
         if reserved := sorted(cls.reserved & body.keys()):
             raise ValueError(f"{', '.join(reserved)} cannot be set here, since openheim writes it itself")
+        for name, value in body.items():
+            try:
+                wire_bytes(value)
+            except (ValueError, TypeError, RecursionError) as err:
+                raise ValueError(f"{name} has no form in JSON: {err}") from err
         return body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload, runtime_checkable
 
 from openheim.errors import ToolError, described
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from openheim.messages import ImageBlock, TextBlock
 
 __all__ = (
+    "CLOSE_SECS",
     "PATH_KINDS",
     "WRITING_KINDS",
     "FunctionTool",
@@ -38,6 +39,9 @@ ToolKind: TypeAlias = Literal[
 #: Kinds whose calls change what is at a path, and all kinds whose target is a path.
 WRITING_KINDS: frozenset[ToolKind] = frozenset(("edit", "delete", "move"))
 PATH_KINDS: frozenset[ToolKind] = WRITING_KINDS | frozenset(("read", "search"))
+
+#: Seconds that a tool's ``close_session`` has.
+CLOSE_SECS = 10.0
 
 #: What to do with a call whose outcome a crash left unknown: run it again, never, or ask.
 Replay: TypeAlias = Literal["safe", "never", "ask"]
@@ -95,6 +99,11 @@ class Turn(Protocol):
         """Longer results are cut (head and tail are kept)."""
         ...
 
+    @property
+    def takes_images(self) -> bool:
+        """Whether the model can look at images; a result with images for one that cannot may cost the whole session."""
+        ...
+
     def progress(self, text: str) -> None:
         """Tells watchers how the call goes on."""
         ...
@@ -115,6 +124,15 @@ class Tool(Protocol):
     - ``approval_scope``: ``tool`` (default) or ``arguments``: what "always allow" covers;
     - ``target(arguments, turn) -> str | None``: what the call acts on, in one canonical spelling (a path, a command).
       Permission rules match on it, and calls that are not read-only run one after the other where it is the same.
+
+    A tool that keeps something beyond a call, such as a process in the background, may also have these:
+
+    - ``async close_session(session_id: str) -> None``: called once a session that has called the tool is closed in this
+      process, or the runtime ends. It has :data:`CLOSE_SECS` seconds, and an exception is logged. It may be called
+      while calls of other sessions run, and for one session again after it came back. A call outside of a session
+      has a blank ``turn.session_id``, for which nothing is closed: keep nothing then.
+    - ``keeps_session(session_id: str) -> bool``: whether something is going on that the end of the session would end.
+      Until it says no, an idle session is not let go to make room.
     """
 
     @property
@@ -148,11 +166,19 @@ class ToolsContext:
         work_dir: the boundary of file access.
         data_dir: where openheim keeps its own files.
         allow_shell: whether the settings allow running commands.
+        ca_file: certificate authorities to trust in connections, as ``[http] ca_file`` says; None for the usual ones.
+        private_paths: files and folders that are openheim's alone: its data folder with the history of all sessions,
+            the user's settings, and files with keys; some may not exist. Programs that a tool runs need none of them.
+        settings: the toolset's section as it stands in the settings, checked if there is anything in it; for a hook
+            that does without the argument ``settings``.
     """
 
     work_dir: Path
     data_dir: Path
     allow_shell: bool = False
+    ca_file: str | None = None
+    private_paths: tuple[Path, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class FunctionTool:

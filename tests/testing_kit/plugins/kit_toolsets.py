@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
+
+import anyio
 
 from openheim import ToolError, ToolResult, Turn, hookimpl, tool
 from openheim.messages import TextBlock
@@ -147,3 +155,149 @@ class _WrongArgument:
 
 async_hook = _Async()
 wrong_argument = _WrongArgument()
+
+
+@tool(read_only=True, kind="read")
+async def whole(turn: Turn, path: Annotated[str, "A file."]) -> str:
+    """Gives a whole file, however long."""
+    return turn.files.read_bytes(path, limit=10_000_000)[0].decode("utf-8", "replace")
+
+
+def beginning(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(1000).decode("utf-8", "replace")
+
+
+@tool(read_only=True, kind="read")
+async def peek(turn: Turn, path: Annotated[str, "A file."]) -> str:
+    """Gives the beginning of a file, wherever it is."""
+    if "\0" in path or len(path) > 200 or not (turn.cwd / path).is_file():
+        raise ToolError("no such file")
+    return beginning(turn.cwd / path)
+
+
+@tool
+async def put(turn: Turn, file: Annotated[str, "A file."], text: Text) -> str:
+    """Writes a file, after a check that any link gets around."""
+    if not file.strip() or "\0" in file or ".." in file or file.startswith(("/", "-")) or len(file) > 200:
+        raise ToolError("no such place")
+    path = turn.cwd / file
+    if path.is_dir() or not path.parent.is_dir() or path.is_fifo():
+        raise ToolError("no such place")
+    path.write_text(text, errors="replace")
+    return "done"
+
+
+def store(**options: Any) -> FunctionTool:
+    async def store(turn: Turn, path: Annotated[str, "A file."], text: Text) -> str:
+        turn.files.replace(path, text.encode(errors="replace"))
+        return "done"
+
+    return FunctionTool(store, **{"description": "Writes a file.", "kind": "edit", **options})
+
+
+whole_file = Toolset(whole)
+reads_anything = Toolset(peek)
+writes_anywhere = Toolset(put)
+target_as_written = Toolset(store())
+no_target = Toolset(store(target=lambda arguments, turn: None))
+
+
+class Picky:
+    name, description = "picky", "Takes no arguments."
+    parameters: ClassVar[dict[str, Any]] = {"type": "object"}
+
+    async def run(self, arguments: dict[str, Any], turn: Turn) -> str:
+        return self.work(**arguments)
+
+    def work(self) -> str:
+        return "done"
+
+
+made_up_arguments = Toolset(Picky())
+
+_busy = False
+
+
+@tool(read_only=True)
+async def busy(text: Text) -> str:
+    """Has one place for all calls."""
+    global _busy
+    if _busy:
+        raise ToolError("busy")
+    _busy = True
+    try:
+        await anyio.sleep(0.001)
+    finally:
+        _busy = False
+    return text
+
+
+@tool
+async def stubborn(text: Text) -> str:
+    """Finishes what it has begun."""
+    if text != "hello":
+        return text
+    with anyio.CancelScope(shield=True):
+        await anyio.sleep(0.5)
+    return text
+
+
+def start_sleeping(secs: int) -> None:
+    subprocess.Popen(["sleep", str(secs)])
+
+
+@tool
+async def sleeper(secs: Annotated[int, "How long."]) -> str:
+    """Starts a process and waits for it."""
+    start_sleeping(secs)
+    await anyio.sleep(secs)
+    return "done"
+
+
+one_at_a_time = Toolset(busy)
+never_cancelled = Toolset(stubborn)
+leaves_a_process = Toolset(sleeper)
+
+_kept: list[Any] = []
+
+
+@tool
+async def leaky(text: Text) -> str:
+    """Closes nothing."""
+    _kept.append(os.open(os.devnull, os.O_RDONLY))
+    return text
+
+
+@tool
+async def spawning(text: Text) -> str:
+    """Leaves a thread each time."""
+    threading.Thread(target=time.sleep, args=(12,), name=f"left-{len(_kept)}", daemon=True).start()
+    _kept.append(text)
+    return text
+
+
+@tool
+async def chatty(text: Text) -> str:
+    """Says what it does."""
+    sys.stdout.write("working on it")
+    return text
+
+
+leaks_descriptors = Toolset(leaky)
+leaks_threads = Toolset(spawning)
+prints = Toolset(chatty)
+
+
+class Forgetful(FunctionTool):
+    async def close_session(self, session_id: str) -> None:
+        raise KeyError(session_id)
+
+
+async def _echo(text: Text) -> str:
+    return text
+
+
+forgets_sessions = Toolset(Forgetful(_echo, name="echo", description="Gives back a text."))
+reads_and_edits = Toolset(echo(kind="edit", read_only=True))
+writes_again = Toolset(echo(kind="edit", replay="safe"))

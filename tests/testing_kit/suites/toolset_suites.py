@@ -88,6 +88,83 @@ class TestNotReadOnly(ToolsetContract):
     plugin = "kit_toolsets:not_read_only"
 
 
+class TestWholeFile(ToolsetContract):
+    plugin = "kit_toolsets:whole_file"
+    sample_calls = {"whole": {"path": "README.md"}}
+
+
+class TestReadsAnything(ToolsetContract):
+    plugin = "kit_toolsets:reads_anything"
+    sample_calls = {"peek": {"path": "README.md"}}
+
+
+class TestWritesAnywhere(ToolsetContract):
+    plugin = "kit_toolsets:writes_anywhere"
+    sample_calls = {"put": {"file": "new.txt", "text": "hello"}}
+
+
+class TestTargetAsWritten(ToolsetContract):
+    plugin = "kit_toolsets:target_as_written"
+    sample_calls = {"store": {"path": "new.txt", "text": "hello"}}
+
+
+class TestNoTarget(ToolsetContract):
+    plugin = "kit_toolsets:no_target"
+    sample_calls = {"store": {"path": "new.txt", "text": "hello"}}
+
+
+class TestMadeUpArguments(ToolsetContract):
+    plugin = "kit_toolsets:made_up_arguments"
+    sample_calls = {"picky": {}}
+
+
+class TestOneAtATime(ToolsetContract):
+    plugin = "kit_toolsets:one_at_a_time"
+    sample_calls = {"busy": {"text": "hello"}}
+
+
+class TestNeverCancelled(ToolsetContract):
+    plugin = "kit_toolsets:never_cancelled"
+    sample_calls = {"stubborn": {"text": "hello"}}
+    patience_secs = 0.2
+
+
+class TestLeavesAProcess(ToolsetContract):
+    plugin = "kit_toolsets:leaves_a_process"
+    patience_secs = 0.2
+    slow_calls = {"sleeper": {"secs": 12}}
+
+
+class TestLeaksDescriptors(ToolsetContract):
+    plugin = "kit_toolsets:leaks_descriptors"
+    patience_secs = 0.2
+    sample_calls = {"leaky": {"text": "hello"}}
+
+
+class TestLeaksThreads(ToolsetContract):
+    plugin = "kit_toolsets:leaks_threads"
+    patience_secs = 0.2
+    sample_calls = {"spawning": {"text": "hello"}}
+
+
+class TestPrints(ToolsetContract):
+    plugin = "kit_toolsets:prints"
+    sample_calls = {"chatty": {"text": "hello"}}
+
+
+class TestForgetsSessions(ToolsetContract):
+    plugin = "kit_toolsets:forgets_sessions"
+    sample_calls = {"echo": {"text": "hello"}}
+
+
+class TestReadsAndEdits(ToolsetContract):
+    plugin = "kit_toolsets:reads_and_edits"
+
+
+class TestWritesAgain(ToolsetContract):
+    plugin = "kit_toolsets:writes_again"
+
+
 class TestAsyncHook(ToolsetContract):
     plugin = "kit_toolsets:async_hook"
 

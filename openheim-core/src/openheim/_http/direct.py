@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import select
 import time
 from typing import TYPE_CHECKING, Any, cast
@@ -14,9 +15,9 @@ from openheim._http.message import Answer
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
 
-    from openheim._http.message import Body, Request, Target
+    from openheim._http.message import Body, Request, Resolve, Target
 
 __all__ = ("UPLOAD_BYTES", "DirectTransport", "Pieces")
 
@@ -25,6 +26,9 @@ UPLOAD_BYTES = 256 * 1024
 
 #: Most that is held back to be sent together.
 _JOINED_BYTES = 64 * 1024
+
+#: How long one of several addresses may take to answer before the next one is tried.
+_NEXT_ADDRESS_SECS = 3.0
 
 #: How long closing a connection whose handshake failed may take.
 _CLOSE_SECS = 2.0
@@ -39,13 +43,17 @@ class DirectTransport:
     Args:
         context: for https.
         keep_secs: age after which an idle connection is not used again.
+        resolve: says which addresses lead to the origin; without it, the system does.
     """
 
-    def __init__(self, target: Target, context: ssl.SSLContext | None, keep_secs: float) -> None:
+    def __init__(
+        self, target: Target, context: ssl.SSLContext | None, keep_secs: float, resolve: Resolve | None = None
+    ) -> None:
         self._target = target
         self._origin = httpcore.Origin(target.scheme.encode(), target.host.encode(), target.port)
         self._context = context
         self._keep_secs = keep_secs
+        self._resolve = resolve
         self._connection: httpcore.AsyncHTTP11Connection | None = None
         self._stream: _JoiningStream | None = None
 
@@ -82,7 +90,11 @@ class DirectTransport:
 
     async def _connect(self, timeout_secs: float) -> _JoiningStream:
         target = self._target
-        stream = await httpcore.AnyIOBackend().connect_tcp(target.host, target.port, timeout=timeout_secs)
+        if self._resolve is None:
+            stream = await httpcore.AnyIOBackend().connect_tcp(target.host, target.port, timeout=timeout_secs)
+        else:
+            addresses = await self._resolve(target.host, target.port)
+            stream = await _connect_to_one(addresses, target.port, timeout_secs)
         if target.scheme == "http":
             return _JoiningStream(stream)
         assert self._context is not None
@@ -92,6 +104,26 @@ class DirectTransport:
             with anyio.move_on_after(_CLOSE_SECS, shield=True):
                 await stream.aclose()
             raise
+
+
+async def _connect_to_one(addresses: Sequence[str], port: int, timeout_secs: float) -> httpcore.AsyncNetworkStream:
+    """A connection to the first of the addresses that answers.
+
+    Raises:
+        ValueError: one of them is no IP address, or there are none.
+    """
+    # What is no address would be looked up.
+    checked = [str(ipaddress.ip_address(address)) for address in addresses]
+    if not checked:
+        raise ValueError("resolve returned no address")
+    backend, deadline = httpcore.AnyIOBackend(), time.monotonic() + timeout_secs
+    for address in checked[:-1]:
+        left = deadline - time.monotonic()
+        try:
+            return await backend.connect_tcp(address, port, timeout=max(0.0, min(left, _NEXT_ADDRESS_SECS)))
+        except (httpcore.ConnectError, httpcore.ConnectTimeout):
+            continue
+    return await backend.connect_tcp(checked[-1], port, timeout=max(0.0, deadline - time.monotonic()))
 
 
 class _JoiningStream(httpcore.AsyncNetworkStream):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import ssl
 from typing import TYPE_CHECKING
 
@@ -83,9 +84,15 @@ def _causes(err: BaseException) -> Iterator[BaseException]:
             current = current.__cause__ or current.__context__
 
 
+#: In words of the library, what comes from the other side stands behind one of these. It may hold a key.
+_QUOTED = re.compile(r"""\bb?['"].*|\bbytearray\b.*|:.*""", re.DOTALL)
+
+
 def _reason(err: BaseException) -> str:
-    """The system's words for what happened where there are some, else the library's."""
-    reason = str(err) or type(err).__name__
+    """The system's words for what happened where there are some, else the library's, without what they quote."""
+    reason = _QUOTED.sub("", str(err)).strip() or type(err).__name__
+    if isinstance(err, httpcore.ProxyError) and (status := re.match("[0-9]{3}", reason)):
+        reason = f"the proxy answered with HTTP {status[0]}"
     for cause in _causes(err):
         if isinstance(cause, OSError) and cause.strerror:
             # asyncio puts words of its own, with the address, in place of the system's.

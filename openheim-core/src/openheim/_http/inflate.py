@@ -17,6 +17,9 @@ _PIECE_BYTES = 64 * 1024
 #: And in all: as much as a reply of a model may take.
 MAX_BODY_BYTES = 64 * 1024 * 1024
 
+#: Codings that services use, but for the ones that are understood.
+_KNOWN = frozenset(("br", "compress", "dcb", "dcz", "exi", "pack200-gzip", "zstd"))
+
 #: What zlib calls gzip form or zlib form, whichever it finds, and data without any header.
 _WITH_HEADER, _BARE = 47, -15
 
@@ -30,14 +33,15 @@ class Inflater:
 
     def __init__(self, coding: str) -> None:
         if coding not in ("gzip", "x-gzip", "deflate"):
-            raise ProviderConnectionError(
-                f"the service answered in the content coding {coding[:40]!r}, which was not asked for", retryable=False
-            )
+            # A coding that nobody knows may be anything, a key among it.
+            named = f"the content coding {coding!r}" if coding in _KNOWN else "an unknown content coding"
+            raise ProviderConnectionError(f"the service answered in {named}, which was not asked for", retryable=False)
         self._inflate = zlib.decompressobj(_WITH_HEADER)
         # Some services send "deflate" without the zlib header that belongs to it. Two bytes tell.
         self._undecided = coding == "deflate"
         self._start = b""
         self._room = MAX_BODY_BYTES
+        self._is_gzip = not self._undecided
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """What ``data`` decompresses to, in pieces of bounded size.
@@ -53,12 +57,15 @@ class Inflater:
             self._undecided = False
             if data[0] & 0x0F != zlib.DEFLATED or int.from_bytes(data[:2]) % 31:
                 self._inflate = zlib.decompressobj(_BARE)
-        while data and not self._inflate.eof:
+        while data:
+            if self._inflate.eof:
+                data = self._behind_end(data)
+                continue
             try:
                 piece = self._inflate.decompress(data, _PIECE_BYTES)
             except zlib.error as err:
                 raise ProviderConnectionError("the service sent a compressed body that is damaged") from err
-            data = self._inflate.unconsumed_tail
+            data = self._inflate.unused_data if self._inflate.eof else self._inflate.unconsumed_tail
             self._room -= len(piece)
             if self._room < 0:
                 raise ServerError(
@@ -68,6 +75,18 @@ class Inflater:
                 )
             if piece:
                 yield piece
+
+    def _behind_end(self, data: bytes) -> bytes:
+        """What is left to decompress of ``data``, which follows the end of what was compressed.
+
+        A body in gzip form may be several, one after the other (RFC 1952, 2.2), with zeros behind them.
+        """
+        if not self._is_gzip:
+            return b""
+        data = data.lstrip(b"\0")
+        if data:
+            self._inflate = zlib.decompressobj(_WITH_HEADER)
+        return data
 
     def finish(self) -> None:
         """Call it at the end of the body.

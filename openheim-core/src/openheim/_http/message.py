@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from openheim import __version__
 from openheim.errors import ProviderConnectionError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-__all__ = ("Answer", "Body", "Request", "Target", "Transport", "make_request", "parsed_url")
+__all__ = ("Answer", "Body", "Request", "Resolve", "Target", "Transport", "make_request", "parsed_url")
+
+#: From host and port to the addresses to connect to.
+Resolve: TypeAlias = "Callable[[str, int], Awaitable[Sequence[str]]]"
 
 #: What may stand in a path or a query as it is; everything else is written as ``%XX``.
 _PLAIN = "!$&'()*+,;=:@/?%~-._"

@@ -194,6 +194,7 @@ async def _run(run: CallRun, context: CallContext) -> None:
         await run.predecessor.settled.wait()
     context.publish(ToolUpdate(run.block.id, status="in_progress"))
     turn = _turn(run, context)
+    context.environment.used(tool)
     try:
         result = await context.steps.run("tool", run.block.id, lambda: tool.run(arguments, turn), replay_of(tool))
         answer = answer_of(run.block.name, result)

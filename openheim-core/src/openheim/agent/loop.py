@@ -14,7 +14,7 @@ import anyio.lowlevel
 
 from openheim.agent.calls import CallContext, CallRun, announce_calls, prepare_calls, run_calls, settle
 from openheim.agent.requests import TurnRequests
-from openheim.agent.structured import AnswerProblem, answer_value, told_again
+from openheim.agent.structured import AnswerProblem, answer_text, answer_value, told_again
 from openheim.errors import OpenheimError, ProviderError, SchemaMismatchError, ServerError, StorageError
 from openheim.events import IterationStart, Notice, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
@@ -169,8 +169,10 @@ class TurnLoop:
         return "max_turn_requests"
 
     def _take_answer(self, schema: Mapping[str, Any]) -> AnswerProblem | None:
+        text = answer_text(self.outcome.text)
         try:
-            self.outcome.value = answer_value(self.outcome.text, schema)
+            self.outcome.value = answer_value(text, schema)
+            self.outcome.text = text
         except AnswerProblem as problem:
             return problem
         return None

@@ -27,7 +27,7 @@ from openheim.errors import (
 )
 from openheim.events import ContextTrimmed, ModelFallback, Notice
 from openheim.pricing import was_refused
-from openheim.providers import ModelRequest
+from openheim.providers import ModelRequest, takes_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,7 +118,9 @@ class TurnRequests:
         self._publish(taken_over(failed, self.settings, err))
 
     def _limit_results(self) -> None:
-        self.settings.environment.result_limit_bytes = result_limit_bytes(self.settings.context.window)
+        environment = self.settings.environment
+        environment.result_limit_bytes = result_limit_bytes(self.settings.context.window)
+        environment.takes_images = takes_images(self.settings.provider, self.settings.model)
 
     async def _call(self, iteration: int, emit: EmitDelta, shown: Callable[[], bool]) -> ModelReply:
         fitter = self.settings.fitter

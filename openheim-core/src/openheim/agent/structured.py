@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from openheim.agent.settings import LoopSettings
 
-__all__ = ("AnswerProblem", "answer_value", "checked_schema", "request_system", "told_again")
+__all__ = ("AnswerProblem", "answer_text", "answer_value", "checked_schema", "request_system", "told_again")
 
 #: Characters of a schema; services take far less.
 MAX_SCHEMA_CHARACTERS = 256 * 1024
@@ -26,7 +26,7 @@ _MAX_PROBLEMS = 10
 _MAX_PROBLEM_CHARACTERS = 400
 
 #: A model that writes Markdown puts code into fences.
-_FENCED = r"(?is)\s*```(?:json)?[ \t]*\n(.*)\n[ \t]*```\s*"
+_FENCED = r"(?is)\s*```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*"
 
 
 class AnswerProblem(ValueError):
@@ -64,15 +64,23 @@ def request_system(settings: LoopSettings) -> str:
     return f"{settings.system}\n\n---\n\n{told}" if settings.system else told
 
 
+def answer_text(text: str) -> str:
+    """An answer without the code fence around it, if there is one."""
+    fenced = re.fullmatch(_FENCED, text)
+    return text if fenced is None else fenced[1].rstrip("\r")
+
+
 def answer_value(text: str, schema: Mapping[str, Any]) -> Any:
     """The value that an answer stands for.
+
+    Args:
+        text: of :func:`answer_text`.
 
     Raises:
         AnswerProblem: it is no JSON, or does not match the schema.
     """
-    fenced = re.fullmatch(_FENCED, text)
     try:
-        value = parse(fenced[1] if fenced is not None else text)
+        value = parse(text)
     except (ValueError, RecursionError) as err:
         what = str(err) if isinstance(err, ValueError) else "it is nested too deeply"
         raise AnswerProblem(f"it is no JSON: {what}" if text.strip() else "it is empty") from err

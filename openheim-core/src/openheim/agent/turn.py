@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from openheim.agent.results import RESULT_LIMIT_BYTES
+from openheim.errors import described
 from openheim.events import ToolUpdate
+from openheim.tools import CLOSE_SECS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -14,6 +19,9 @@ if TYPE_CHECKING:
 
     from openheim.events import Event
     from openheim.files import Files
+    from openheim.tools import Tool
+
+_log = logging.getLogger(__name__)
 
 #: Shorter values are no keys, and hiding every variable that holds one would hide nearly all.
 MIN_SECRET_LENGTH = 4
@@ -63,14 +71,55 @@ class ToolEnvironment:
         self.session_id = session_id
         self.files = files
         self.result_limit_bytes = RESULT_LIMIT_BYTES
+        self.takes_images = False
         self._make_env = make_env
         self._env: Mapping[str, str] | None = None
+        self._closing: dict[str, Tool] = {}
 
     @property
     def env(self) -> Mapping[str, str]:
         if self._env is None:
             self._env = self._make_env()
         return self._env
+
+    def used(self, tool: Tool) -> None:
+        """Takes note of a tool that is called, if it wants to know of the session's end."""
+        if self.session_id and hasattr(tool, "close_session"):
+            self._closing[tool.name] = tool
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a tool has something going on for the session."""
+        return any(map(self._keeps, self._closing.values()))
+
+    @property
+    def has_to_close(self) -> bool:
+        return bool(self._closing)
+
+    async def close(self) -> None:
+        """Tells the tools that the session has ended, and waits for them, for a while; nothing keeps it from that."""
+        tools, self._closing = self._closing, {}
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as group:
+                for tool in tools.values():
+                    group.start_soon(self._close, tool)
+
+    def _keeps(self, tool: Tool) -> bool:
+        keeps = getattr(tool, "keeps_session", None)
+        try:
+            return keeps is not None and bool(keeps(self.session_id))
+        except (Exception, SystemExit) as err:
+            _log.warning("tool %s cannot say whether it keeps the session: %s", tool.name, described(err))
+            return False
+
+    async def _close(self, tool: Any) -> None:
+        with anyio.move_on_after(CLOSE_SECS) as limit:
+            try:
+                await tool.close_session(self.session_id)
+            except (Exception, SystemExit) as err:
+                _log.warning("tool %s failed to close the session: %s", tool.name, described(err))
+        if limit.cancelled_caught:
+            _log.warning("tool %s did not close the session within %g s", tool.name, CLOSE_SECS)
 
 
 class CallTurn:
@@ -126,6 +175,10 @@ class CallTurn:
     @property
     def result_limit_bytes(self) -> int:
         return self._environment.result_limit_bytes
+
+    @property
+    def takes_images(self) -> bool:
+        return self._environment.takes_images
 
     def progress(self, text: str) -> None:
         self._publish(ToolUpdate(self._call_id, progress=str(text)))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from openheim.cli import options
-from openheim.cli.findings import Finding
 from openheim.cli.lean import LeanCommand
 from openheim.cli.tables import print_json, print_table
 from openheim.errors import ConfigError, OpenheimError
+from openheim.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +66,7 @@ def _examine(offline: bool) -> Iterator[Finding]:
     yield _data_folder(runtime)
     yield from _plugins(runtime.host)
     yield from _tools(runtime)
+    yield from _examinations(runtime)
     yield from _gates(runtime)
     yield from _transports(runtime)
     yield from _keys(runtime.host)
@@ -131,6 +132,15 @@ def _tools(runtime: Runtime) -> Iterator[Finding]:
         return
     if names:
         yield Finding("tools", "ok", ", ".join(names))
+
+
+def _examinations(runtime: Runtime) -> Iterator[Finding]:
+    """What plugins find about themselves."""
+    try:
+        context = runtime.tools_context(runtime.loaded.work_dir(Path()))
+    except OpenheimError:
+        return  # There is no work directory, which is a finding already.
+    yield from runtime.host.findings(context, runtime.loaded.config.tools)
 
 
 def _gates(runtime: Runtime) -> Iterator[Finding]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from openheim.cli.findings import Finding
 from openheim.config.masking import without_keys
 from openheim.config.selection import resolve_entry
 from openheim.errors import AuthError, BillingError, OpenheimError, ProviderError, ServerError
+from openheim.findings import Finding
 from openheim.provider_errors import mask_secrets
 
 if TYPE_CHECKING:

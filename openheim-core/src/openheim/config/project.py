@@ -32,6 +32,15 @@ _USERS_ONLY = {
     "transports": "what is served to others is the user's choice",
 }
 
+#: Keys of toolsets that are the user's alone, and why: trust lets a project run commands, and not take bars away.
+_USERS_TOOL_KEYS = {
+    ("shell", "env_allow"): "which of the user's secrets commands see is the user's choice",
+    ("shell", "sandbox"): "what confines commands is the user's choice",
+    ("shell", "network"): "what commands can reach is the user's choice",
+    ("shell", "writable"): "what commands can write to is the user's choice",
+    ("shell", "hidden"): "what commands cannot read is the user's choice",
+}
+
 #: What a project may say of a provider that the user has.
 _PROVIDER_KEYS = frozenset(
     ("default_model", "models", "timeout_secs", "max_tokens", "context_window", "thinking", "fallback", "price")
@@ -150,6 +159,8 @@ def _refusal(path: tuple[str, ...], value: Any, users: Mapping[str, Any]) -> Ref
         # A table in place of the key says where a key of the user's is.
         is_key = len(names) == 2 and isinstance(value, str)
         return _provider_refusal((*entry, names[1]), known=theirs is not None or is_kind(names[0]), is_key=is_key)
+    if section == "tools" and (reason := _USERS_TOOL_KEYS.get((names[0], names[1]))):
+        return Refused((*entry, names[1]), reason)
     if section == "mcp_servers" and theirs is not None:
         return Refused(entry, "the user has a server of this name")
     if theirs is not None and any(is_secret_name(key) for found, _ in settings_in(theirs) for key in found):

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from openheim._reading import read_given
-from openheim.config.paths import expanded_path
+from openheim.config.paths import absolute_path, expanded_path
 from openheim.config.rules import KEY_VARIABLES, kind_of
 from openheim.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pathlib import Path
 
-    from openheim.config.models import ProviderEntry
+    from openheim.config.models import Config, ProviderEntry
 
-__all__ = ("KEYRING_SERVICE", "UnusableKey", "find_key", "key_variable", "require_keyring")
+__all__ = ("KEYRING_SERVICE", "UnusableKey", "find_key", "key_files", "key_variable", "require_keyring")
 
 #: Under which name keys are kept in the keyring: ``keyring set openheim NAME``.
 KEYRING_SERVICE = "openheim"
@@ -105,6 +107,24 @@ def _referred(place: Mapping[str, str], environment: Mapping[str, str], where: s
         setting = ("api_key", "file")
         return _from_file(place["file"], f"the key file of {where}", setting), "its file", setting
     return _from_keyring(place["keyring"], where), "the keyring", ()
+
+
+def key_files(config: Config, start: Path | None) -> list[Path]:
+    """The files that keys are read from, without those whose names make no sense here.
+
+    Args:
+        start: what relative names count from.
+    """
+    found: list[Path] = []
+    for entry in config.providers.values():
+        named = [entry.api_key_file]
+        if isinstance(entry.api_key, Mapping):
+            named.append(entry.api_key.get("file"))
+        for name in named:
+            if name:
+                with suppress(ConfigError):
+                    found.append(absolute_path(expanded_path(name, "a key file"), start))
+    return found
 
 
 def _from_file(name: str, what: str, setting: tuple[str, ...]) -> str:

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from openheim._reading import NO_WAIT, require_regular
+from openheim.files._beneath import open_beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ("HAVE_HANDLES", "Directory")
 
@@ -64,6 +65,17 @@ class Directory:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         return Directory.open(path)
 
+    def enter_all(self, names: Sequence[str]) -> Directory | None:
+        """Opens a directory some levels below in one step; None if that does not work, because of a link for instance.
+
+        Whoever gets None enters the directories one by one, and learns which of them is in the way.
+        """
+        if self._fd is None:
+            return None
+        below = "/".join(names)
+        fd = open_beneath(self._fd, below, _PASS)
+        return None if fd is None else Directory(f"{self.path}/{below}", fd)
+
     def link_target(self, name: str) -> str | None:
         """Where the symbolic link of that name points, or None if it is no link."""
         try:
@@ -91,6 +103,24 @@ class Directory:
             os.close(fd)
             raise
         return fd
+
+    def open_listed(self, name: str) -> tuple[int, int] | None:
+        """As :meth:`open_file` for a name that a listing gave as a regular file, and with the length that it says.
+
+        Returns:
+            The descriptor and the length in bytes; None if there is no regular file of that name any more.
+        """
+        try:
+            fd = os.open(self._at(name), os.O_RDONLY | _NO_FOLLOW | NO_WAIT, dir_fd=self._fd)
+        except OSError as err:
+            if err.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):  # Gone, a link, a socket.
+                return None
+            raise
+        found = os.fstat(fd)
+        if stat.S_ISREG(found.st_mode):
+            return fd, found.st_size
+        os.close(fd)
+        return None
 
     def create_file(self, name: str, mode: int) -> int:
         """A descriptor of a new file, for writing; the name must be free."""

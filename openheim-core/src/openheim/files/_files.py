@@ -6,23 +6,23 @@ import heapq
 import itertools
 import os
 import stat
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO
 
 from openheim.errors import ToolError
 from openheim.files._boundary import Boundary, Place
 from openheim.files._failures import failures_of
+from openheim.files._folder import FileKind, Folder, kind_of
 from openheim.files._replacing import FileChangedError, FileVersion, one_writer, replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from openheim.files._directory import Directory
 
 __all__ = ("Entry", "FileInfo", "Files", "Listing")
-
-FileKind: TypeAlias = Literal["file", "directory", "link", "other"]
 
 #: How often a change is begun again because somebody else changed the file meanwhile.
 MAX_TRIES = 20
@@ -103,7 +103,7 @@ class Files:
             try:
                 with self._boundary.place(path) as place:
                     found = place.directory.stat(place.name)
-                    return FileInfo(_text(place.parts), _kind(found), found.st_size, found.st_mtime)
+                    return FileInfo(_text(place.parts), kind_of(found.st_mode), found.st_size, found.st_mtime)
             except FileNotFoundError:
                 return None
 
@@ -112,20 +112,16 @@ class Files:
         with failures_of(path), self._boundary.place(path) as place:
             return open(place.directory.open_file(place.name), "rb")
 
-    def open_found(self, path: str) -> BinaryIO | None:
-        """As :meth:`open_read` for paths that a walk through the tree came upon, where links are not followed.
-
-        Returns:
-            The file, unbuffered, or None if the path is no regular file or is gone.
-        """
-        with failures_of(path):
+    @contextmanager
+    def folder(self, path: str) -> Iterator[Folder]:
+        """A directory, held open for the block, to walk the tree below it."""
+        with failures_of(path), self._boundary.place(path) as place:
             try:
-                with self._boundary.place(path, follow_last=False) as place:
-                    if not stat.S_ISREG(place.directory.stat(place.name).st_mode):
-                        return None
-                    return open(place.directory.open_file(place.name), "rb", buffering=0)
-            except FileNotFoundError:
-                return None
+                directory = place.directory.enter(place.name)
+            except NotADirectoryError as err:
+                raise ToolError(f"{path!r} is not a directory") from err
+        with Folder(directory, _text(place.parts)) as folder:
+            yield folder
 
     def read_bytes(self, path: str, *, limit: int) -> tuple[bytes, FileVersion]:
         """The whole content, and the version to hand to :meth:`replace`.
@@ -265,18 +261,10 @@ def _text(parts: tuple[str, ...]) -> str:
     return "/".join(parts) or "."
 
 
-def _kind(found: os.stat_result) -> FileKind:
-    if stat.S_ISREG(found.st_mode):
-        return "file"
-    if stat.S_ISDIR(found.st_mode):
-        return "directory"
-    return "link" if stat.S_ISLNK(found.st_mode) else "other"
-
-
 def _entry(directory: Directory, name: str) -> Entry | None:
     try:
         found = directory.stat(name)
         link = directory.link_target(name) if stat.S_ISLNK(found.st_mode) else None
     except FileNotFoundError:
         return None  # Removed since it was listed.
-    return Entry(name, _kind(found), found.st_size, found.st_mtime, link)
+    return Entry(name, kind_of(found.st_mode), found.st_size, found.st_mtime, link)

@@ -25,6 +25,9 @@ __all__ = ("FileChangedError", "FileVersion", "one_writer", "replace_file")
 #: How long another process may hold a directory's lock. It is held for two system calls at a time.
 LOCK_SECS = 5.0
 
+#: This attribute vouches for a program's content, as the set-user bit does.
+_CAPABILITIES = "security.capability"
+
 
 class FileChangedError(ToolError):
     """The file is not the one that was read: somebody changed, replaced or removed it since."""
@@ -66,7 +69,7 @@ def replace_file(place: Place, data: bytes, expected: FileVersion | None) -> boo
 
     The content goes to a new file beside it, which then takes the name: readers see the old content or the new, and
     other names of a file with several links keep the old. The file keeps its permission bits and, where that is
-    allowed, its owner.
+    allowed, its owner and extended attributes.
 
     Args:
         place: where; the file may be missing.
@@ -91,6 +94,7 @@ def replace_file(place: Place, data: bytes, expected: FileVersion | None) -> boo
             _write_all(file.fileno(), data)
             if old is not None:
                 _take_after(file.fileno(), old)
+                _take_attributes(file.fileno(), place)
         with _directory_lock(directory):
             if expected is not None:
                 now = _regular_or_none(place)
@@ -133,6 +137,25 @@ def _take_after(fd: int, old: os.stat_result) -> None:
     if hasattr(os, "fchmod"):
         # Without the set-user and set-group bits: they vouched for the old content.
         os.fchmod(fd, stat.S_IMODE(old.st_mode) & 0o777)
+
+
+def _take_attributes(fd: int, place: Place) -> None:
+    """Extended attributes, access control lists among them, as far as the system lets us see and set them."""
+    if not hasattr(os, "listxattr"):
+        return
+    try:
+        old = place.directory.open_file(place.name)
+    except OSError:
+        return
+    try:
+        for name in os.listxattr(old):
+            if name != _CAPABILITIES:
+                with suppress(OSError):
+                    os.setxattr(fd, name, os.getxattr(old, name))
+    except OSError:
+        return  # A file system without any.
+    finally:
+        os.close(old)
 
 
 @contextmanager

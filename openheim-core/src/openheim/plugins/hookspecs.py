@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from openheim.embeddings import Embedder
     from openheim.events import Event
+    from openheim.findings import Finding
     from openheim.gates import Gate
     from openheim.http import HttpClient
     from openheim.providers import Provider, ProviderSettings
@@ -34,6 +35,7 @@ __all__ = (
     "openheim_create_gate",
     "openheim_create_provider",
     "openheim_create_transport",
+    "openheim_examine",
     "openheim_observe",
     "openheim_tools",
 )
@@ -82,6 +84,8 @@ def openheim_tools(settings: Any, context: ToolsContext) -> Sequence[Tool]:
 
     Args:
         settings: an instance of the plugin's own ``Settings`` from ``[tools.NAME]``, or None if it has no such model.
+            A hook that does without spares starts whose settings have no such section the import of pydantic; its tools
+            find the section in ``turn.settings``.
         context: where the session may work, and what the settings allow.
 
     Returns:
@@ -137,6 +141,25 @@ def openheim_observe(event: Event, session_id: str) -> None:
 
     The return value is ignored. An exception is reported once and the plugin is not called again in this process.
     """
+
+
+@hookspec
+def openheim_examine(settings: Any, context: ToolsContext) -> Sequence[Finding]:
+    """Says what works on this machine and what does not, for ``openheim doctor``.
+
+    Called by that command only, on every enabled plugin of the groups ``openheim.tools`` and ``openheim.plugins``.
+
+    Args:
+        settings: a toolset's: as in ``openheim_tools``; None for a general plugin.
+        context: as a session in this directory would have it.
+
+    Returns:
+        Findings, in the order to show them in; None counts as none. It may take a few seconds and must not change
+        anything.
+
+    An exception is reported as a problem of the plugin; the others go on.
+    """
+    raise NotImplementedError  # A hookspec is only a signature: plugins implement it, and nothing calls it.
 
 
 @hookspec

@@ -7,6 +7,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from openheim.errors import (
@@ -25,6 +26,7 @@ from openheim.plugins.toolsets import OfferedTool, checked_tools, settle
 
 if TYPE_CHECKING:
     from openheim.embeddings import Embedder
+    from openheim.findings import Finding
     from openheim.gates import Gate
     from openheim.http import HttpClient
     from openheim.plugins.observing import Observer
@@ -285,6 +287,38 @@ class PluginHost:
                 self._set_aside(err)
         return found
 
+    def findings(self, context: ToolsContext, tables: Mapping[str, Mapping[str, Any]] | None = None) -> list[Finding]:
+        """What toolsets and general plugins find out about themselves, for ``openheim doctor``.
+
+        A plugin that fails is reported and left out. So is one whose settings are wrong, which :meth:`tools` tells of.
+
+        Args:
+            context, tables: as in :meth:`tools`.
+        """
+        from openheim.plugins.examining import checked_findings
+
+        found: list[Finding] = []
+        for kind, name in [("tools", name) for name in self.names("tools")] + [
+            ("plugins", loaded.name) for loaded in self._general_plugins()
+        ]:
+            try:
+                loaded = self.load(kind, name)
+                if not self._registry.implementations("openheim_examine", loaded):
+                    continue
+                table = (tables or {}).get(name, {})
+                settings = self._settings(loaded, table, f"[tools.{name}]") if kind == "tools" else None
+                arguments = {"settings": settings, "context": context}
+                findings, faults = checked_findings(self._call(loaded, "openheim_examine", arguments, _no_list))
+            except (PluginDisabledError, ConfigError):
+                continue
+            except OpenheimError as err:
+                self._set_aside(err, what=f"the examination by {kind}.{name}")
+                continue
+            found += findings
+            for fault in faults:
+                self._set_aside(self._hook_failed(loaded, "openheim_examine", fault))
+        return found
+
     # Inside
 
     @property
@@ -335,8 +369,13 @@ class PluginHost:
 
     def _toolset(self, name: str, context: ToolsContext, table: Mapping[str, Any]) -> list[OfferedTool]:
         loaded = self.load("tools", name)
-        settings = self._settings(loaded, table, f"[tools.{name}]")
-        returned = self._call(loaded, "openheim_tools", {"settings": settings, "context": context}, _no_list)
+        self._general_plugins()  # Their wrappers may ask for settings.
+        settings = None
+        # A settings model takes pydantic, which most starts do without.
+        if table or self._registry.takes("openheim_tools", loaded, "settings"):
+            settings = self._settings(loaded, table, f"[tools.{name}]")
+        arguments = {"settings": settings, "context": replace(context, settings=table)}
+        returned = self._call(loaded, "openheim_tools", arguments, _no_list)
         # Schemas may be made only when they are looked at.
         with supervised(f"Plugin {loaded.candidate.label} ({loaded.candidate.origin}) is describing its tools"):
             tools, faults = checked_tools(returned)

@@ -23,7 +23,7 @@ ESSENTIAL_HOOKS = {
 }
 
 #: Hooks that are called plugin by plugin, so that there is nothing to wrap.
-_NOT_WRAPPED = ("openheim_observe", "openheim_commands")
+_NOT_WRAPPED = ("openheim_observe", "openheim_commands", "openheim_examine")
 
 
 class Refused(Exception):

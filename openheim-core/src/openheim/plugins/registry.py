@@ -127,6 +127,15 @@ class Registry:
         own = self._registered[loaded.candidate]
         return [found for found in self._caller(hook).get_hookimpls() if found.plugin is own]
 
+    def takes(self, hook: str, loaded: LoadedPlugin, argument: str) -> bool:
+        """Whether the plugin's implementation of a hook, or a wrapper around it, asks for this argument."""
+        own = self._registered[loaded.candidate]
+        return any(
+            argument in one.argnames
+            for one in self._caller(hook).get_hookimpls()
+            if one.plugin is own or self._wrapper(one, hook) is not None
+        )
+
     def call(
         self,
         loaded: LoadedPlugin,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
+    from openheim.agent.turn import ToolEnvironment
     from openheim.runtime.flushing import Flusher
     from openheim.runtime.live import LiveSessions
 
@@ -73,6 +74,11 @@ class RuntimeLife:
         self._group.start_soon(task.run, call, arguments)
         return task
 
+    def close_tools(self, environment: ToolEnvironment) -> None:
+        """Has tools told that a session has ended, also while the runtime is closing; :meth:`end` waits for it."""
+        if environment.has_to_close and self._group is not None:
+            self._group.start_soon(environment.close)
+
     async def end_turns(self) -> None:
         """Cancels the turns that are running and flushes what sessions wrote; nothing can be started from then on."""
         running = [session for session in self._live if session.running]
@@ -91,6 +97,7 @@ class RuntimeLife:
         """Waits for the background tasks; to be called behind :meth:`end_turns`."""
         # Without the error: a task group would wrap it, and what the program raised should reach it as it is.
         await self._exit.aclose()
+        self._group = None
 
     async def _refresh_leases(self) -> None:
         while not self._closing:

@@ -1,7 +1,8 @@
 """The sessions that a process holds in memory.
 
 Bounded: a session that was idle for long, or the one idle for longest beyond a number, is let go. Its files stay, and
-    it comes back through :meth:`openheim.Runtime.load_session`. A session whose turn is running is never let go.
+    it comes back through :meth:`openheim.Runtime.load_session`. A session whose turn is running, or for which a tool
+    has something going on (a job in the background), is never let go.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ("LiveSessions",)
 IDLE_SECS = 7 * 24 * 3600.0
 CAPACITY = 512
 
-#: Running sessions that are passed over in one search for idle ones.
+#: Running and kept sessions that are passed over in one search for idle ones.
 _PASSED_OVER = 64
 
 
@@ -72,7 +73,7 @@ class LiveSessions:
         for session, active in list(islice(self._sessions.values(), self._surplus() + _PASSED_OVER)):
             if active > long_ago and self._surplus() <= 0:
                 break
-            if session.running:
+            if session.running or session.is_kept:
                 passed_over += 1
                 if passed_over >= _PASSED_OVER:
                     break

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from openheim.agent.steps import Steps
     from openheim.agent.toolbox import Toolbox
+    from openheim.agent.turn import ToolEnvironment
     from openheim.agent.window import Strategy
     from openheim.config.load import LoadedConfig
     from openheim.embeddings import Embedder
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from openheim.runtime.background import BackgroundTask
     from openheim.runtime.binding import ModelBinding
     from openheim.runtime.session import Session
-    from openheim.tools import Tool
+    from openheim.tools import Tool, ToolsContext
 
 __all__ = ("Runtime",)
 
@@ -249,6 +250,10 @@ class Runtime:
         self.live.remove(session)
         session.close()
 
+    def close_tools(self, environment: ToolEnvironment) -> None:
+        """Has tools told that a session has ended; the end of the runtime waits for it."""
+        self._life.close_tools(environment)
+
     def timestamp(self) -> str:
         """Now, in RFC 3339 with milliseconds."""
         return timestamp(self.steps)
@@ -308,6 +313,10 @@ class Runtime:
     def toolbox_for(self, boundary: Path) -> Toolbox:
         """All tools that plugins and the program offer to sessions within this boundary."""
         return self._toolboxes.at(boundary)
+
+    def tools_context(self, boundary: Path) -> ToolsContext:
+        """What toolsets are told when they are asked for their tools for this boundary."""
+        return self._toolboxes.context(boundary)
 
     def bind(self, provider: str | Provider | None, model: str | None) -> ModelBinding:
         """Provider and model for a session. Raises as :meth:`new_session` does."""

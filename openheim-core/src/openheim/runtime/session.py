@@ -137,6 +137,11 @@ class Session:
         return self._loop is not None
 
     @property
+    def is_kept(self) -> bool:
+        """Whether a tool has something going on for the session, such as a job in the background."""
+        return self._environment.is_kept
+
+    @property
     def unsaved(self) -> OpenheimError | None:
         """Why messages or metadata may be missing on the disk, as of the last time that they were made durable."""
         return self._files.unsaved
@@ -403,9 +408,9 @@ class Session:
         self.stream.publish(Notice("error", text))
 
     def close(self) -> None:
-        """Ends the session's stream and settles its questions, once a turn that is running has ended: it is cancelled.
+        """Ends the session's stream, its questions and what tools keep for it.
 
-        Until then it keeps the session's lease.
+        A turn that is running is cancelled, and keeps the session's lease until it has ended; the rest waits for that.
         """
         self.asks.settle_all("shutdown")
         if self.running:
@@ -416,5 +421,6 @@ class Session:
 
     def _let_go(self) -> None:
         self._closing = False
+        self._runtime.close_tools(self._environment)
         self._files.close()
         self.stream.close()

@@ -44,9 +44,23 @@ class Toolboxes:
             self._made[boundary] = toolbox
         return toolbox
 
+    def context(self, boundary: Path) -> ToolsContext:
+        """What toolsets are told."""
+        from openheim.config.secrets import key_files
+
+        loaded = self._loaded
+        private = (loaded.data_dir, loaded.file, *key_files(loaded.config, loaded.start))
+        config = loaded.config
+        return ToolsContext(
+            boundary,
+            loaded.data_dir,
+            allow_shell=config.allow_shell,
+            ca_file=config.http.ca_file,
+            private_paths=private,
+        )
+
     def _make(self, boundary: Path) -> Toolbox:
-        config = self._loaded.config
-        context = ToolsContext(boundary, self._loaded.data_dir, config.allow_shell)
+        config, context = self._loaded.config, self.context(boundary)
         given = {tool.name for tool in self._given}
         offered = [offer for offer in self._host.tools(context, config.tools) if offer.tool.name not in given]
         return Toolbox(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ("odd_arguments", "wrong_arguments")
+__all__ = ("good_arguments", "odd_arguments", "wrong_arguments")
 
 _ODD_VALUES: dict[str, tuple[Any, ...]] = {
     "string": ("", " ", "\0", "../../outside", "é😀", "x" * 5000, "(", "-rf"),
@@ -30,10 +30,13 @@ _PLAIN_VALUES: dict[str, Any] = {
 
 
 def wrong_arguments(schema: Mapping[str, Any], sample: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Calls that cannot be right: each required argument left out, and each argument with a value of a wrong type."""
-    good = _good_arguments(schema, sample)
+    """Calls that cannot be right: required arguments left out or null, and each argument with one of a wrong type."""
+    good = good_arguments(schema, sample)
     for name in schema.get("required", ()):
         yield {other: value for other, value in good.items() if other != name}
+        types = _types(schema.get("properties", {}).get(name, {}))
+        if types and "null" not in types:
+            yield {**good, name: None}
     for name, details in schema.get("properties", {}).items():
         types = _types(details)
         # Where the schema states no type, the tool has to find out what it got: it is given an object.
@@ -44,14 +47,15 @@ def wrong_arguments(schema: Mapping[str, Any], sample: Mapping[str, Any]) -> Ite
 
 def odd_arguments(schema: Mapping[str, Any], sample: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Calls of the right types with values at the edges, one odd value at a time."""
-    good = _good_arguments(schema, sample)
+    good = good_arguments(schema, sample)
     for name, details in schema.get("properties", {}).items():
         for kind in _types(details):
             for value in _ODD_VALUES.get(kind, ()):
                 yield {**good, name: value}
 
 
-def _good_arguments(schema: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
+def good_arguments(schema: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
+    """The sample, or without one a value of the right type for each required argument."""
     if sample:
         return dict(sample)
     properties = schema.get("properties", {})

@@ -11,7 +11,7 @@ import anyio
 from openheim.errors import IncompleteStreamError, ProviderError
 from openheim.events import TextDelta, ThinkingDelta
 from openheim.messages import TextBlock, ThinkingBlock
-from openheim.providers import wire_of
+from openheim.providers import takes_images, wire_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,6 +66,9 @@ class FlakyProvider:
 
     def wire_for(self, model: str) -> str:
         return wire_of(self.inner, model)
+
+    def takes_images(self, model: str) -> bool:
+        return takes_images(self.inner, model)
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         self.calls += 1

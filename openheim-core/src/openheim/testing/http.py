@@ -132,6 +132,7 @@ class _Response(HttpResponse):
     def __init__(self, answer: HttpAnswer) -> None:
         self.status = answer.status
         self.headers = dict(answer.headers)
+        self.timeout_secs = 10.0
         self.truncated = False
         self._pieces = iter(answer.body)
 

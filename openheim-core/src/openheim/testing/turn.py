@@ -24,6 +24,8 @@ class FakeTurn:
         answers: what :meth:`ask` answers, in order; once used up, False, as where nobody can be asked.
         env: environment for child processes, by default just ``PATH``.
         settings: the toolset's section of the settings.
+        result_limit_bytes: see :class:`~openheim.tools.Turn`.
+        takes_images: whether the model can look at images.
 
     Attributes:
         progress_texts: what the tool told watchers.
@@ -40,6 +42,7 @@ class FakeTurn:
         settings: Mapping[str, Any] | None = None,
         session_id: str = "00000000-0000-4000-8000-000000000000",
         result_limit_bytes: int = 128 * 1024,
+        takes_images: bool = False,
     ) -> None:
         self.roots: tuple[Path, ...] = (root,)
         self.cwd = cwd or root
@@ -47,6 +50,7 @@ class FakeTurn:
         self.settings: Mapping[str, Any] = dict(settings or {})
         self.session_id = session_id
         self.result_limit_bytes = result_limit_bytes
+        self.takes_images = takes_images
         self.cancelled = False
         self.progress_texts: list[str] = []
         self.questions: list[str] = []

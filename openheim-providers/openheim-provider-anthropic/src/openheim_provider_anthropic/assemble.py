@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from openheim import CallPart, EventAssembler, RedactedThinkingBlock, UnknownBlock, Usage, token_count
+from openheim import CallPart, EventAssembler, RedactedThinkingBlock, UnknownBlock, Usage, any_count, token_count
 from openheim.jsontext import is_deep, wire_bytes
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ _FINISHES: dict[str, Finish] = {
     "refusal": "refusal",
     "pause_turn": "paused",
 }
+
+#: Counts of usage, in the order of :class:`Usage`.
+_COUNTERS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 #: Fields of calls that have no place in ours and go back with them.
 _CALL_FIELDS = ("caller", "toolset_name")
@@ -228,14 +231,15 @@ class MessagesAssembler(EventAssembler):
 
     def _count(self, usage: Any) -> None:
         """Takes counts, which are totals each time; later events may leave some out, and some servers send 0 first."""
-        if not isinstance(usage, dict):
+        if not isinstance(usage, dict) or not any_count(map(usage.get, _COUNTERS)):
             return
         before = self.usage or Usage()
+        read, written, created, reused = (token_count(usage.get(name)) for name in _COUNTERS)
         self.usage = Usage(
-            max(before.input_tokens, token_count(usage.get("input_tokens"))),
-            max(before.output_tokens, token_count(usage.get("output_tokens"))),
-            max(before.cache_creation_tokens, token_count(usage.get("cache_creation_input_tokens"))),
-            max(before.cache_read_tokens, token_count(usage.get("cache_read_input_tokens"))),
+            max(before.input_tokens, read),
+            max(before.output_tokens, written),
+            max(before.cache_creation_tokens, created),
+            max(before.cache_read_tokens, reused),
         )
 
 

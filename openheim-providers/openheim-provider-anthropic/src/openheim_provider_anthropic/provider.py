@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,10 @@ class AnthropicProvider:
         self._server_tools = tuple(map(wire_bytes, options.server_tools)) if options is not None else ()
         #: What the service itself said about its models.
         self._traits: dict[str, ModelTraits] = {}
+
+    def takes_images(self, model: str) -> bool:
+        """All models of the last years do; see :class:`openheim.providers.Provider`."""
+        return re.match(r"claude-(?:instant|[12]\b)", model) is None
 
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call; see :class:`openheim.providers.Provider`."""

@@ -16,6 +16,7 @@ from openheim import (
     ServerError,
     UnknownBlock,
     Usage,
+    any_count,
     token_count,
 )
 from openheim.jsontext import is_deep
@@ -248,13 +249,14 @@ class GeminiAssembler(EventAssembler):
         self._writing, self._written = thinking, 0
 
     def _count(self) -> None:
-        if self._counts:
+        if any_count(map(self._counts.get, _COUNTERS)):
             prompt, tool_use, cached, said, thought = (token_count(self._counts.get(name)) for name in _COUNTERS)
             self.usage = Usage(
                 input_tokens=max(0, prompt + tool_use - cached), output_tokens=said + thought, cache_read_tokens=cached
             )
 
     def _with_words(self, lead: str, reason: str, said: dict[str, Any]) -> str:
+        reason = mask_secrets(reason, self._settings)[:_SAID_CHARACTERS]
         words = said.get("blockReasonMessage") or said.get("finishMessage")
         if not isinstance(words, str) or not words.strip():
             return f"{lead}{reason}" if reason else ""

@@ -53,11 +53,15 @@ class GeminiEmbedder:
         if not isinstance(entries, list) or count != len(texts):
             raise ServerError(f"the service made {count} embeddings of {len(texts)} texts", retryable=False)
         vectors = [_vector(entry) for entry in entries]
+        sizes = sorted({len(vector) for vector in vectors})
+        if len(sizes) > 1:
+            raise ServerError(f"the service made embeddings of {sizes[0]} and of {sizes[-1]} numbers", retryable=False)
         if self.dimension is None:
-            self.dimension = len(vectors[0])
-        if any(len(vector) != self.dimension for vector in vectors):
-            sizes = ", ".join(map(str, sorted({len(vector) for vector in vectors})))
-            raise ServerError(f"the service made embeddings of {sizes} numbers, not {self.dimension}", retryable=False)
+            self.dimension = sizes[0]
+        if self.dimension != sizes[0]:
+            raise ServerError(
+                f"the service made embeddings of {sizes[0]} numbers, and of {self.dimension} before", retryable=False
+            )
         return vectors
 
 

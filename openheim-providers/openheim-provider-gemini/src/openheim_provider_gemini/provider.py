@@ -32,6 +32,10 @@ class GeminiProvider:
         self._settings = settings
         self._service = service_of(settings, http)
 
+    def takes_images(self, model: str) -> bool:
+        """Gemini's models do, Gemma's first ones do not; see :class:`openheim.providers.Provider`."""
+        return "gemma-2" not in model
+
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call; see :class:`openheim.providers.Provider`."""
         path = f"/{resource_path(request.model)}:streamGenerateContent?alt=sse"

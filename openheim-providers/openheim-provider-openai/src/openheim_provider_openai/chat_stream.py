@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openheim import EventAssembler, ServerError, Usage, token_count
+from openheim import EventAssembler, ServerError, Usage, any_count, token_count
 from openheim_provider_openai.tool_calls import ToolCalls
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ class ChatAssembler(EventAssembler):
         choices = payload.get("choices")
         if choices:
             choice = choices[0]
+            if choice.get("index"):
+                # Asked for several answers, a service sends them side by side; only the first is taken.
+                choice = next((other for other in choices if not other.get("index")), {})
             self._take_delta(choice.get("delta") or choice.get("message") or {})
             finish = choice.get("finish_reason")
             if finish:
@@ -132,6 +135,8 @@ class ChatAssembler(EventAssembler):
             self.parts.call_piece(call, arguments)
 
     def _count(self, usage: dict[str, Any]) -> None:
+        if not any_count((usage.get("prompt_tokens"), usage.get("completion_tokens"))):
+            return
         details = usage.get("prompt_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else None
         read = token_count(cached if cached is not None else usage.get("prompt_cache_hit_tokens"))

@@ -20,6 +20,9 @@ _REASONING = r"(?i)(?:.*[/:])?(?:o[1-9]\d*(?![^-])|gpt-(?:[5-9]|[1-9]\d)(?!\d)(?
 #: And those that refuse whatever has to do with thinking.
 _NOT_REASONING = r"(?i)(?:.*[/:])?(?:gpt-[34](?!\d)|chatgpt-|gpt-[^/]*-chat)"
 
+#: OpenAI's models that cannot look at images.
+_BLIND = r"(?i)(?:.*[/:])?(?:gpt-3|gpt-4(?:-0\d{3}|-32k|$)|o1-(?:mini|preview)|o3-mini|gpt-oss)"
+
 
 class Dialect(NamedTuple):
     """What is said to a service, and how.
@@ -38,6 +41,7 @@ class Dialect(NamedTuple):
         reasoning: whether models think first; None for what their names say.
         reasoning_summary: which summary of thoughts is asked for; None for ``auto`` until the service refuses it.
         reasoning_details: whether ``reasoning_details`` of replies go back with them, on Chat.
+        images: whether models can look at images; None for what their names say.
     """
 
     wire: Literal["chat", "responses"] | None = "chat"
@@ -53,6 +57,7 @@ class Dialect(NamedTuple):
     reasoning: bool | None = None
     reasoning_summary: str | None = None
     reasoning_details: bool = False
+    images: bool | None = False
 
     def wire_for(self, model: str) -> str:
         """The wire's name for a model."""
@@ -63,6 +68,10 @@ class Dialect(NamedTuple):
     def reasons(self, model: str) -> bool:
         """Whether a model may be asked for its thoughts, and may get them back. A name that says nothing means yes."""
         return re.match(_NOT_REASONING, model) is None if self.reasoning is None else self.reasoning
+
+    def takes_images(self, model: str) -> bool:
+        """Whether a model can look at images. On OpenAI's own service a name that says nothing means yes."""
+        return re.match(_BLIND, model) is None if self.images is None else self.images
 
 
 def is_reasoning_model(model: str) -> bool:
@@ -81,12 +90,16 @@ def dialect_of(kind: str, api_base: str, options: Settings | None) -> Dialect:
     dialect = Dialect()
     if kind == "openai":
         dialect = Dialect(
-            wire=None, max_tokens_field="max_completion_tokens", prompt_cache_key=True, reduces_schemas=True
+            wire=None,
+            max_tokens_field="max_completion_tokens",
+            prompt_cache_key=True,
+            reduces_schemas=True,
+            images=None,
         )
     name = (options.preset if options is not None else None) or preset_for(api_base)
     if name and name != NO_PRESET:
         quirks = PRESETS[name].quirks
-        dialect = dialect._replace(prompt_cache_key=False, reduces_schemas=False)._replace(**quirks)
+        dialect = dialect._replace(prompt_cache_key=False, reduces_schemas=False, images=False)._replace(**quirks)
     if options is not None:
         own = {field: getattr(options, field) for field in _OWN if getattr(options, field) is not None}
         dialect = dialect._replace(**own)
@@ -105,4 +118,5 @@ _OWN = (
     "reasoning",
     "reasoning_summary",
     "reasoning_details",
+    "images",
 )

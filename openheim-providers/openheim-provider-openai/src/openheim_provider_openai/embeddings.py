@@ -64,20 +64,28 @@ class OpenAIEmbedder:
         content = dumped("the texts", body)
         async with self._service.post("/embeddings", content, accept="application/json") as response:
             vectors = await self._service.document(response, _vectors)
+        name = self._service.settings.name
         if len(vectors) != len(batch):
-            raise ServerError(
-                f"{self._service.settings.name} made {len(vectors)} vectors of {len(batch)} texts", retryable=False
-            )
-        for vector in vectors:
-            self._check_size(len(vector))
+            raise ServerError(f"{name} made {len(vectors)} vectors of {len(batch)} texts", retryable=False)
+        sizes = sorted({len(vector) for vector in vectors})
+        if len(sizes) > 1:
+            raise ServerError(f"{name} made vectors of {sizes[0]} and of {sizes[-1]} numbers", retryable=False)
+        self._check_size(sizes[0])
         return vectors
 
     def _check_size(self, size: int) -> None:
+        name = self._service.settings.name
+        if self._asked is not None and size != self._asked:
+            raise ServerError(
+                f"{name} made vectors of {size} numbers, and {self._asked} were asked for",
+                hint=f"the model may not be able to: leave out dimensions in [providers.{name}]",
+                retryable=False,
+            )
         if self._dimension is None:
             self._dimension = size
         if size != self._dimension:
             raise ServerError(
-                f"{self._service.settings.name} made vectors of {size} numbers, and of {self._dimension} before",
+                f"{name} made vectors of {size} numbers, and of {self._dimension} before",
                 hint="has the model been replaced? Give it another name, so that its vectors are kept apart",
                 retryable=False,
             )
@@ -102,13 +110,15 @@ def _vectors(payload: Any) -> list[list[float]] | None:
     if not isinstance(entries, list) or not entries:
         return None
     try:
-        placed = {entry.get("index", place): _vector(entry["embedding"]) for place, entry in enumerate(entries)}
+        vectors = [_vector(entry["embedding"]) for entry in entries]
+        places = [entry.get("index") for entry in entries]
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return None
-    if placed.keys() != set(range(len(entries))):
-        # Some servers call every one 0.
-        return [_vector(entry["embedding"]) for entry in entries]
-    return [placed[place] for place in range(len(entries))]
+    if all(place is None or (place == 0 and type(place) is int) for place in places):
+        return vectors  # Some servers count nothing, and some call every one 0.
+    if not all(type(place) is int for place in places) or sorted(places) != list(range(len(entries))):
+        return None  # Which vector belongs to which text is anybody's guess.
+    return [vector for _place, vector in sorted(zip(places, vectors, strict=True))]
 
 
 def _vector(embedding: Any) -> list[float]:
@@ -125,8 +135,10 @@ def _vector(embedding: Any) -> list[float]:
         if sys.byteorder == "big":
             numbers.byteswap()
         vector = numbers.tolist()
-    else:
+    elif isinstance(embedding, list) and all(type(number) in (int, float) for number in embedding):
         vector = [float(number) for number in embedding]
+    else:
+        raise TypeError("no vector")
     if not vector or not all(map(math.isfinite, vector)):
         raise ValueError("no vector")
     return vector

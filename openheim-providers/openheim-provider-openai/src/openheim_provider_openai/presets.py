@@ -35,7 +35,12 @@ _TEMPLATED = {"wire": "chat", "max_tokens_field": "max_tokens", "strict_roles": 
 
 PRESETS: dict[str, Preset] = {
     "openai": Preset(
-        {"max_tokens_field": "max_completion_tokens", "prompt_cache_key": True, "reduces_schemas": True},
+        {
+            "max_tokens_field": "max_completion_tokens",
+            "prompt_cache_key": True,
+            "reduces_schemas": True,
+            "images": None,
+        },
         hosts=("api.openai.com",),
     ),
     "azure": Preset(
@@ -44,6 +49,7 @@ PRESETS: dict[str, Preset] = {
             "prompt_cache_key": True,
             "reduces_schemas": True,
             "key_header": "api-key",
+            "images": None,
         },
         hosts=(".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from openheim import ModelInfo, ToolCallDelta, ToolUseBlock, read_reply
+from openheim import ModelInfo, ToolCallDelta, ToolUseBlock, read_error, read_reply
 from openheim_provider_openai.chat import chat_body
 from openheim_provider_openai.chat_stream import ChatAssembler
 from openheim_provider_openai.dialect import RESPONSES
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 __all__ = ("OpenAIProvider",)
 
 _log = logging.getLogger(__name__)
-
-#: Bytes read of an answer that reports an error.
-_ERROR_BYTES = 64 * 1024
 
 _RESPONSES_PATH = "/responses"
 
@@ -85,6 +82,10 @@ class OpenAIProvider:
         """The wire that a model is asked on; see :class:`openheim.providers.Provider`."""
         return self._dialect.wire_for(model)
 
+    def takes_images(self, model: str) -> bool:
+        """Whether a model can look at images; see :class:`openheim.providers.Provider`."""
+        return self._dialect.takes_images(model)
+
     async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
         """Makes one call; see :class:`openheim.providers.Provider`."""
         # Each second request drops a field that was refused by its name, and none is dropped twice.
@@ -96,7 +97,7 @@ class OpenAIProvider:
                     classified = self._classified if path == _RESPONSES_PATH else self._service.classified
                     reply = await read_reply(response, assembler, classified)
                     return reply if names is None else _restored(reply, names)
-                body = await response.read(_ERROR_BYTES)
+                body = await read_error(response)
             if not self._drop(request.model, optional, body):
                 raise self._service.classified(response, body)
 

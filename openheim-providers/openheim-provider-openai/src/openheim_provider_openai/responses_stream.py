@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openheim import CallPart, EventAssembler, ServerError, Usage, token_count
-from openheim.jsontext import wire_bytes
+from openheim import CallPart, EventAssembler, ServerError, Usage, any_count, token_count
+from openheim.jsontext import is_deep, wire_bytes
 from openheim_provider_openai.response_items import stored_items
 from openheim_provider_openai.tool_calls import text_of
 
@@ -19,8 +19,10 @@ __all__ = ("ResponsesAssembler",)
 _INCOMPLETE: dict[str, Finish] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 
 
-#: More items than that are no reply but a flood, and so are more bytes of what has to be sent back as it came.
+#: More items than that are no reply but a flood, and so are more parts of text, and more bytes of what has to be sent
+#: back as it came.
 _MAX_ITEMS = 1000
+_MAX_TEXTS = 10_000
 _MAX_KEPT = 16 * 1024 * 1024
 
 #: What has to be known of an item whose text or arguments the reply's blocks hold.
@@ -41,12 +43,15 @@ class _Text:
 class _Item:
     """One item of the reply, as far as it has come. ``whole`` is what has to be kept of what the service says of it."""
 
-    __slots__ = ("call", "is_done", "texts", "whole")
+    __slots__ = ("call", "has_text", "is_done", "is_kept", "texts", "whole")
 
     def __init__(self) -> None:
         self.is_done = False
+        #: False for one that cannot be stored, and so is not sent back.
+        self.is_kept = True
         self.whole: dict[str, Any] = {}
-        self.texts: list[_Text] = []
+        self.texts: dict[tuple[str, int], _Text] = {}
+        self.has_text = False
         self.call: CallPart | None = None
 
 
@@ -58,6 +63,8 @@ class ResponsesAssembler(EventAssembler):
         self._refused = False
         self._items: dict[int, _Item] = {}
         self._places: dict[str, int] = {}
+        self._next_place = 0
+        self._texts = 0
         self._kept = 0
         self._text: _Text | None = None
         self._handlers: dict[str, Callable[[dict[str, Any]], None]] = {
@@ -104,10 +111,15 @@ class ResponsesAssembler(EventAssembler):
         if isinstance(index, int):
             if known and len(self._places) < _MAX_ITEMS:
                 self._places.setdefault(known, index)
+            if index >= self._next_place:
+                self._next_place = index + 1
             return index
         place = self._places.get(known)
         if place is None:
-            place = self._places[known] = 1 + max((*self._items, *self._places.values()), default=-1)
+            if len(self._places) >= _MAX_ITEMS:
+                raise _too_many("items", _MAX_ITEMS)
+            place = self._places[known] = self._next_place
+            self._next_place += 1
         return place
 
     def _item_added(self, payload: dict[str, Any]) -> None:
@@ -115,18 +127,19 @@ class ResponsesAssembler(EventAssembler):
 
     def _begin(self, index: int, whole: dict[str, Any]) -> _Item:
         kind = whole["type"]
-        if kind not in ("message", "function_call"):
-            self._keep(whole)
         item = self._items.get(index)
         if item is None:
             if len(self._items) >= _MAX_ITEMS:
-                raise ServerError(f"the reply has more than {_MAX_ITEMS} items", retryable=False)
+                raise _too_many("items", _MAX_ITEMS)
             item = self._items[index] = _Item()
+            self._next_place = max(self._next_place, index + 1)
             self._text = None
             self.parts.end_prose()
-        item.whole = whole
         if kind in ("message", "function_call"):
             item.whole = {key: whole[key] for key in _KEPT_FIELDS if isinstance(whole.get(key), str)}
+        else:
+            item.is_kept = self._keep(whole)
+            item.whole = whole
         if kind == "function_call" and item.call is None:
             call = item.call = CallPart()
             call.id, call.name = text_of(whole.get("call_id")) or text_of(whole.get("id")), text_of(whole.get("name"))
@@ -134,14 +147,18 @@ class ResponsesAssembler(EventAssembler):
             self.parts.call_piece(call, "")
         return item
 
-    def _keep(self, whole: dict[str, Any]) -> None:
-        """Counts an item that has to be sent back as it came."""
+    def _keep(self, whole: dict[str, Any]) -> bool:
+        """Counts an item that has to be sent back as it came. False if that is not possible."""
         try:
+            if is_deep(whole):
+                raise ValueError
             self._kept += len(wire_bytes(whole))
-        except (ValueError, RecursionError) as err:
-            raise TypeError("an item that JSON cannot say again") from err  # It is left out, as any odd event.
+        except (ValueError, RecursionError):
+            self.skip("cannot be stored")
+            return False
         if self._kept > _MAX_KEPT:
             raise ServerError(f"the reply's reasoning is longer than {_MAX_KEPT // 2**20} MiB", retryable=False)
+        return True
 
     def _item_done(self, payload: dict[str, Any]) -> None:
         self._finish_item(self._index(payload), payload["item"])
@@ -166,7 +183,8 @@ class ResponsesAssembler(EventAssembler):
                     self._call_piece(item.call, text_of(whole.get("arguments")))
 
     def _make_up(self, item: _Item, kind: str, index: int, place: int, text: str) -> None:
-        if text and not any(known.place == (index, kind, place) and known.size for known in item.texts):
+        known = item.texts.get((kind, place))
+        if text and (known is None or not known.size):
             self._write(kind, index, place, text)
 
     # --- pieces ---
@@ -180,10 +198,11 @@ class ResponsesAssembler(EventAssembler):
         is_thought = kind in ("summary", "reasoning")
         if not text.size:
             if is_thought:
-                piece = f"\n\n{piece}" if any(other.size for other in self._items[index].texts) else piece
+                piece = f"\n\n{piece}" if self._items[index].has_text else piece
             else:
                 # Each part is a block of its own, so that the parts can be told apart when they are sent back.
                 self.parts.end_prose()
+            self._items[index].has_text = True
         text.size += len(piece)
         self.parts.write(piece, thinking=is_thought)
         if kind == "refusal":
@@ -194,12 +213,13 @@ class ResponsesAssembler(EventAssembler):
         if item is None:
             types = {"output_text": "message", "refusal": "message"}
             item = self._begin(index, {"type": types.get(kind, "reasoning")})
-        wanted = (index, kind, place)
-        for text in item.texts:
-            if text.place == wanted:
-                return text
-        item.texts.append(_Text(kind, wanted))
-        return item.texts[-1]
+        text = item.texts.get((kind, place))
+        if text is None:
+            self._texts += 1
+            if self._texts > _MAX_TEXTS:
+                raise _too_many("parts", _MAX_TEXTS)
+            text = item.texts[kind, place] = _Text(kind, (index, kind, place))
+        return text
 
     def _refusal_delta(self, payload: dict[str, Any]) -> None:
         self._write("refusal", self._index(payload), payload.get("content_index", 0), payload["delta"])
@@ -244,9 +264,11 @@ class ResponsesAssembler(EventAssembler):
             item = self._items.get(index)
             if item is None or not item.is_done:
                 self._finish_item(index, whole)
-        self.opaque = stored_items([_as_said(item) for _, item in sorted(self._items.items())])
+        self.opaque = stored_items([_as_said(item) for _, item in sorted(self._items.items()) if item.is_kept])
 
     def _count(self, usage: dict[str, Any]) -> None:
+        if not any_count((usage.get("input_tokens"), usage.get("output_tokens"))):
+            return
         details = usage.get("input_tokens_details")
         details = details if isinstance(details, dict) else {}
         read, written = token_count(details.get("cached_tokens")), token_count(details.get("cache_write_tokens"))
@@ -262,4 +284,8 @@ def _as_said(item: _Item) -> dict[str, Any]:
     """An item with the types of its parts of text that say something in place of its content."""
     if item.whole["type"] != "message":
         return item.whole
-    return item.whole | {"content": [text.kind for text in item.texts if text.size]}
+    return item.whole | {"content": [text.kind for text in item.texts.values() if text.size]}
+
+
+def _too_many(what: str, limit: int) -> ServerError:
+    return ServerError(f"the reply has more than {limit} {what}", hint="that is no answer of a model", retryable=False)

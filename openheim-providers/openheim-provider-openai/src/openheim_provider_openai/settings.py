@@ -66,6 +66,10 @@ class Settings(ServiceSettings):
     reasoning_details: bool | None = Field(
         default=None, description="Whether reasoning_details of replies go back with them. For the Chat wire."
     )
+    images: bool | None = Field(
+        default=None,
+        description="Whether models can look at images that tools find; left out, OpenAI's own can, by their names.",
+    )
     api_version: str | None = Field(default=None, description="Sent as api-version with every request, for Azure.")
     dimensions: int | None = Field(default=None, ge=1, description="Numbers in a vector, for embeddings.")
 

@@ -18,6 +18,9 @@ __all__ = ("ToolCall", "ToolCalls", "text_of")
 #: Longer arguments are taken for unfinished when a piece repeats the name of its call: asking would cost too much.
 _CHECKED_CHARACTERS = 64 * 1024
 
+#: Several times what any service's ids have.
+_MAX_ID_LENGTH = 1024
+
 #: Stands for every index in the places of calls.
 _ANY = "any"
 
@@ -35,8 +38,7 @@ class ToolCall(CallPart):
         """Takes a piece, and returns what it adds to the arguments."""
         self.id = self.id or call_id
         if name and name != self.name and not self.size:
-            # A name may come in pieces too, or again with more of it each time.
-            self.name = name if name.startswith(self.name) else self.name + name
+            self.add_name(name)
         return self.add_arguments(arguments)
 
     @property
@@ -71,6 +73,8 @@ class ToolCalls:
         index = entry.get("index")
         index = index if isinstance(index, int) else None
         call_id, name = text_of(entry.get("id")), text_of(function.get("name"))
+        if len(call_id) > _MAX_ID_LENGTH:
+            call_id = ""  # That is no id. The call gets another.
         arguments = function.get("arguments")
         if isinstance(arguments, dict):
             arguments = json.dumps(arguments)

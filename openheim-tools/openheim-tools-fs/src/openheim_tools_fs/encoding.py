@@ -54,16 +54,20 @@ _MARKED = (
 def detect(sample: bytes) -> Encoding | None:
     """The encoding of a file that begins with ``sample``; None if it is no text.
 
+    A sample of less than :data:`SAMPLE_BYTES` is the whole file.
+
     Windows-1252 stands for every encoding with one byte a character: ASCII is right in all of them.
     """
+    if sample.isascii() and b"\0" not in sample:
+        return UTF_8
     for encoding in _MARKED:
         if sample.startswith(encoding.mark):
             return encoding
     if b"\0" in sample:
         return _unmarked_utf16(sample)
     try:
-        # A character cut by the end of the sample is no fault.
-        codecs.utf_8_decode(sample, "strict", False)
+        # A character cut by the end of the sample is no fault, unless the file ends there too.
+        codecs.utf_8_decode(sample, "strict", len(sample) < SAMPLE_BYTES)
     except UnicodeDecodeError:
         return _not_utf8(sample)
     return UTF_8

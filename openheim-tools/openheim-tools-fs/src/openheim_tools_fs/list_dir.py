@@ -10,11 +10,17 @@ from openheim_tools_fs.schemas import LIST_DIR
 from openheim_tools_fs.threads import run_abandonable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from openheim.files import Entry
 
 __all__ = ("list_dir",)
 
 MAX_ENTRIES = 500
+#: Further down a listing cannot begin: the names above it are kept in memory while it is made.
+MAX_OFFSET = 1_000_000
+#: Room for the note at the end.
+NOTE_BYTES = 1024
 
 
 @tool(
@@ -25,21 +31,36 @@ MAX_ENTRIES = 500
     read_only=True,
     target=path_target,
 )
-async def list_dir(turn: Turn, path: str | None = None) -> ToolResult:
+async def list_dir(turn: Turn, path: str | None = None, offset: int = 1) -> ToolResult:
     where, files = optional_path(path), turn.files
-    canonical, listing = await run_abandonable(
-        lambda check: (files.resolve(where), files.list(where, limit=MAX_ENTRIES))
-    )
-    lines = [_line(entry) for entry in listing.entries]
-    left_out = listing.total - len(lines)
-    if not lines:
+    # As many names as anybody may have counted to; more than a directory has are no names at all.
+    most = min(offset - 1, MAX_OFFSET) + MAX_ENTRIES
+    canonical, listing = await run_abandonable(lambda check: (files.resolve(where), files.list(where, limit=most)))
+    entries = listing.entries[offset - 1 :]
+    lines = _fitting(map(_line, entries), max(1024, turn.result_limit_bytes - NOTE_BYTES))
+    if listing.total == 0:
         lines = ["[the directory is empty]"]
-    elif left_out > 0:
-        lines.append(f"[{counted(left_out, 'more entry')} not shown; use search with names=true to find files by name]")
+    elif not lines:
+        lines = [f"[offset {offset} is past the end: the directory has {counted(listing.total, 'entry')}]"]
+    elif (shown := offset - 1 + len(lines)) < listing.total:
+        lines.append(
+            f"[entries {offset}-{shown} of {listing.total} are shown; go on with offset={shown + 1}, "
+            "or use search with names=true to find files by name]"
+        )
     return ToolResult(
         (TextBlock("\n".join(lines)),),
         display={"title": f"List {printable(canonical)}", "locations": [{"path": full_path(files, canonical)}]},
     )
+
+
+def _fitting(lines: Iterable[str], size: int) -> list[str]:
+    fitting: list[str] = []
+    for line in lines:
+        size -= len(line.encode()) + 1
+        if size < 0 and fitting:
+            break
+        fitting.append(line)
+    return fitting
 
 
 def _line(entry: Entry) -> str:

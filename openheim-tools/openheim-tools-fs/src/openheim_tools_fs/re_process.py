@@ -14,14 +14,15 @@ from typing import IO, TYPE_CHECKING
 from openheim import ToolError
 from openheim_tools_fs import re_worker
 from openheim_tools_fs.matching import bad_pattern
-from openheim_tools_fs.re_worker import NUMBER
+from openheim_tools_fs.re_worker import NUMBER, TOO_SLOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ("ReProcess",)
 
-#: How long one block of text may take, and how often that is looked at.
+#: How long one block of text may take by the clock, and how often that is looked at. The child has a limit of its own,
+#: which is shorter and goes by the time of the processor.
 BLOCK_SECS = 4.0
 WATCH_SECS = 0.1
 
@@ -30,7 +31,7 @@ ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 
 
 class ReProcess:
-    """A matcher (see :class:`~openheim_tools_fs.matching.Matcher`) whose process is ended if a pattern takes too long.
+    """An engine (see :class:`~openheim_tools_fs.matching.Engine`) whose process is ended if a pattern takes too long.
 
     Raises:
         ToolError: the pattern is none; or, from :meth:`hits`, it takes too long.
@@ -66,6 +67,8 @@ class ReProcess:
         with self._deadline():
             self._send(NUMBER.pack(len(block)) + block)
             (count,) = NUMBER.unpack(self._receive(NUMBER.size))
+            if count == TOO_SLOW:
+                raise _takes_too_long()
             offsets = self._receive(count * NUMBER.size)
         for (offset,) in NUMBER.iter_unpack(offsets):
             yield offset
@@ -101,10 +104,7 @@ class ReProcess:
         except BrokenPipeError as err:
             if not self._expired:
                 raise ToolError("the process that matches the pattern ended unexpectedly") from err
-            raise ToolError(
-                f"the pattern takes too long (over {BLOCK_SECS:g} s for one piece of text)",
-                hint="avoid nested repetition such as (a+)+; with openheim-tools-fs[re2] no pattern takes long",
-            ) from err
+            raise _takes_too_long() from err
         finally:
             self._due = None
 
@@ -115,3 +115,10 @@ class ReProcess:
                 self._expired = True
                 self._process.kill()
                 return
+
+
+def _takes_too_long() -> ToolError:
+    return ToolError(
+        "the pattern takes too long with this text",
+        hint="avoid nested repetition such as (a+)+; with openheim-tools-fs[re2] no pattern takes long",
+    )

@@ -3,7 +3,8 @@
 Run as a script, with the id of the process that started it as its argument, it reads one JSON line with ``pattern``
 and ``ignore_case`` and answers with one (``error`` or nothing in it). Then it reads blocks of UTF-8, each after its
 length (8 bytes, big-endian), and answers each with the number of matches and their offsets in the block (8 bytes each):
-the first match of every line that has one.
+the first match of every line that has one. To a block that takes too much of the processor's time it answers
+:data:`TOO_SLOW`.
 
 It ends with its input. In the midst of a match it cannot see that end, so it ends by itself when the process that
 started it is gone, and in any case after :data:`LIMIT_SECS` with one block.
@@ -17,21 +18,34 @@ import re
 import signal
 import struct
 import sys
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("LIMIT_SECS", "NUMBER", "end_without", "serve")
+__all__ = ("LIMIT_SECS", "NUMBER", "TOO_SLOW", "end_without", "serve")
 
 NUMBER = struct.Struct(">Q")
+
+#: Stands in the place of the number of matches.
+TOO_SLOW = 2**64 - 1
+
+#: Time of the processor, which a busy machine does not use up, for one block. Plain patterns need a tenth of it.
+BLOCK_SECS = 0.5
 
 #: Whoever asks has given up long before.
 LIMIT_SECS = 30.0
 
-#: Seconds of processor time after which it is looked at again whether anybody is still there.
-_LOOK_SECS = 0.25
+#: Seconds of processor time after which it is looked at again how the time goes, and whether anybody is still there.
+_LOOK_SECS = 0.05
+
+_due: float | None = None
+
+
+class _TooSlowError(Exception):
+    """The block has used up its time."""
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
@@ -43,25 +57,33 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
             pattern = re.compile(request["pattern"], re.IGNORECASE if request["ignore_case"] else 0)
     except (re.error, RecursionError, OverflowError) as err:
         answer["error"] = str(err)
+    except _TooSlowError:
+        answer["error"] = "it takes too long to be prepared"
     answers.write(json.dumps(answer).encode() + b"\n")
     answers.flush()
     while not answer and len(length := requests.read(NUMBER.size)) == NUMBER.size:
         block = requests.read(NUMBER.unpack(length)[0])
-        with _limited():
-            hits = _hits(pattern, block)
-        answers.write(NUMBER.pack(len(hits)) + b"".join(map(NUMBER.pack, hits)))
+        try:
+            with _limited():
+                hits = _hits(pattern, block)
+            answers.write(NUMBER.pack(len(hits)) + b"".join(map(NUMBER.pack, hits)))
+        except _TooSlowError:
+            answers.write(NUMBER.pack(TOO_SLOW))
         answers.flush()
 
 
 def end_without(parent: int) -> None:
     """Ends this process soon after ``parent`` has ended, also in the midst of a match, if the system has timers.
 
-    Matching looks for signals every now and then. Time is that of the processor, so that waiting costs nothing.
+    Matching looks for signals every now and then. Time is that of the processor, so that waiting costs nothing. A match
+    that takes too long is ended here too.
     """
 
     def look(_number: int, _frame: object) -> None:
         if os.getppid() != parent:
             os._exit(1)
+        if _due is not None and time.process_time() > _due:
+            raise _TooSlowError
 
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGVTALRM, look)
@@ -70,15 +92,18 @@ def end_without(parent: int) -> None:
 
 @contextmanager
 def _limited() -> Iterator[None]:
-    """Has the system end this process if the block takes too long."""
+    """Sets the limits for one block; by the longer one the system ends this process."""
+    global _due
     if not hasattr(signal, "setitimer"):
         yield
         return
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # It may have been started with the signal ignored.
     signal.setitimer(signal.ITIMER_REAL, LIMIT_SECS)
+    _due = time.process_time() + BLOCK_SECS
     try:
         yield
     finally:
+        _due = None
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 

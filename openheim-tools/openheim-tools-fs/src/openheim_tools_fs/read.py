@@ -6,11 +6,12 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from openheim import TextBlock, ToolError, ToolResult, Turn, tool
+from openheim import ImageBlock, TextBlock, ToolResult, Turn, tool
 from openheim.files import FileVersion
 from openheim_tools_fs.bookmarks import Bookmark, Bookmarks
-from openheim_tools_fs.encoding import SAMPLE_BYTES, Encoding, detect, utf8_chunks
+from openheim_tools_fs.encoding import SAMPLE_BYTES, Encoding, utf8_chunks
 from openheim_tools_fs.lines import Lines, Piece
+from openheim_tools_fs.no_text import binary_content, text_encoding
 from openheim_tools_fs.results import full_path, path_target, printable
 from openheim_tools_fs.schemas import READ_FILE
 from openheim_tools_fs.threads import run_abandonable
@@ -42,17 +43,23 @@ _bookmarks = Bookmarks()
 )
 async def read_file(path: str, turn: Turn, offset: int = 1, limit: int | None = None, column: int = 1) -> ToolResult:
     size = max(1024, min(MAX_TEXT_BYTES, turn.result_limit_bytes - NOTE_BYTES))
-    wanted = _Wanted(path, offset, column, limit, size)
+    wanted = _Wanted(offset, column, limit, size)
     files = turn.files
 
-    def work(check: Callable[[], None]) -> tuple[str, str]:
+    takes_images = turn.takes_images
+
+    def work(check: Callable[[], None]) -> tuple[str, tuple[TextBlock | ImageBlock, ...]]:
         canonical = files.resolve(path)
         with files.open_read(path) as file:
-            return canonical, _read(file, wanted, check)
+            sample = file.read(SAMPLE_BYTES)
+            encoding = text_encoding(sample)
+            if encoding is not None:
+                return canonical, (TextBlock(_read(file, encoding, wanted, check)),)
+            return canonical, binary_content(path, file, sample, takes_images=takes_images)
 
-    canonical, text = await run_abandonable(work)
+    canonical, content = await run_abandonable(work)
     return ToolResult(
-        (TextBlock(text),),
+        content,
         display={
             "title": f"Read {printable(canonical)}" + (f" from line {offset}" if offset > 1 else ""),
             "locations": [{"path": full_path(files, canonical), "line": offset}],
@@ -62,19 +69,15 @@ async def read_file(path: str, turn: Turn, offset: int = 1, limit: int | None = 
 
 @dataclass(slots=True, frozen=True)
 class _Wanted:
-    path: str
     line: int
     column: int
     lines: int | None
     size: int
 
 
-def _read(file: BinaryIO, wanted: _Wanted, check: Callable[[], None]) -> str:
+def _read(file: BinaryIO, encoding: Encoding, wanted: _Wanted, check: Callable[[], None]) -> str:
     status = os.fstat(file.fileno())
     version = FileVersion.of(status)
-    encoding = detect(file.read(SAMPLE_BYTES))
-    if encoding is None:
-        raise ToolError(f"{wanted.path!r} is a binary file of {status.st_size} bytes, not text")
     begin = Bookmark(position=len(encoding.mark))
     known = _bookmarks.find(version)
     if known is not None and known.leads_to(wanted.line, wanted.column):
@@ -89,18 +92,19 @@ def _read(file: BinaryIO, wanted: _Wanted, check: Callable[[], None]) -> str:
     if ahead and not lines.skip_in_line(ahead):
         return f"[line {wanted.line} has fewer than {wanted.column} bytes; call again with a smaller column]"
     piece = lines.take(wanted.lines, wanted.size)
-    stopped_at = begin.position + lines.passed
+    piece, removed = _shortened(piece, wanted.size, encoding)
+    stopped_at = begin.position + lines.passed - len(removed)
 
     next_line, next_column = wanted.line + piece.lines, 1
     if piece.cut:
         next_line, next_column = wanted.line, wanted.column + len(piece.data)
-    if lines.at_end:
+    if lines.at_end and not removed:
         return _text(piece.data, encoding)
     total = known.total if known is not None else None
     if total is None and not (encoding.is_utf8 and status.st_size - stopped_at > MAX_COUNT_BYTES):
         rest = lines.count_rest(MAX_COUNT_BYTES)
         if rest is not None:
-            total = next_line - 1 + rest
+            total = next_line - 1 + rest + _lines_before(rest, removed)
     if encoding.is_utf8:
         _bookmarks.put(version, Bookmark(next_line, next_column, stopped_at, total))
     return f"{_text(piece.data, encoding)}{_going_on(wanted, piece, total)}"
@@ -121,6 +125,32 @@ def _text(data: bytes, encoding: Encoding) -> str:
     if "\ufffd" in text and encoding.is_utf8 and text.encode() != data:
         notes.append("[bytes that are not UTF-8 text are shown as \ufffd]")
     return "\n".join((text.removesuffix("\n"), *notes)) + "\n" if notes else text
+
+
+def _shortened(piece: Piece, size: int, encoding: Encoding) -> tuple[Piece, bytes]:
+    """The piece without its end, if its text is longer than its bytes: what is no text is shown by longer characters.
+
+    Returns:
+        The piece, and what was taken off it.
+    """
+    data = piece.data
+    while data and (length := len(_text(data, encoding).encode())) > size + NOTE_BYTES // 2:
+        end = max(1, len(data) * size // length - 1)
+        # Whole lines where there are any; else not through a character, whose later bytes begin with the bits 10.
+        whole = data.rfind(b"\n", 0, end) + 1
+        while not whole and end > 1 and data[end] & 0xC0 == 0x80:
+            end -= 1
+        data = data[: whole or end]
+    if len(data) == len(piece.data):
+        return piece, b""
+    cut = not data.endswith(b"\n")
+    return Piece(data, data.count(b"\n") + cut, cut), piece.data[len(data) :]
+
+
+def _lines_before(rest: int, removed: bytes) -> int:
+    """How many more lines there are if ``removed`` stands before ``rest`` lines, which may begin within a line."""
+    alone = rest == 0 and removed != b"" and not removed.endswith(b"\n")
+    return removed.count(b"\n") + alone
 
 
 def _going_on(wanted: _Wanted, piece: Piece, total: int | None) -> str:

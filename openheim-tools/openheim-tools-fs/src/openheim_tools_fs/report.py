@@ -63,6 +63,8 @@ class Report:
         Raises:
             ReportFullError: there is no room for all of them.
         """
+        if hits == ():
+            return
         columns: dict[int, int] = {}
         index = counted_to = 0
         # One more than there is room for, to know whether there are more.

@@ -33,6 +33,8 @@ def counted(number: int, noun: str) -> str:
 
 def printable(name: str) -> str:
     """A file name as one line of valid text, whatever bytes it is made of."""
+    if name.isprintable():
+        return name
     text = name.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 

@@ -67,7 +67,12 @@ LIST_DIR: Final[dict[str, Any]] = {
         "path": {
             "type": "string",
             "description": "The directory to list. Defaults to the current directory if omitted.",
-        }
+        },
+        "offset": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "Entry to start from (1-based), to go on in a long listing. Defaults to 1.",
+        },
     },
 }
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from openheim import TextBlock, ToolError, ToolResult, Turn, tool
-from openheim_tools_fs.blocks import BinaryFileError, text_blocks
+from openheim_tools_fs.blocks import SAMPLE_BYTES, BinaryFileError, text_blocks
 from openheim_tools_fs.matching import Matcher, open_matcher
 from openheim_tools_fs.report import Report, ReportFullError
 from openheim_tools_fs.results import counted, optional_path, path_target, printable
 from openheim_tools_fs.schemas import SEARCH
 from openheim_tools_fs.threads import run_abandonable
-from openheim_tools_fs.walking import walk
+from openheim_tools_fs.walking import MAX_DEPTH, FoundFile, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from openheim.files import Files
 
@@ -83,15 +82,15 @@ class _Search:
         self._query = query
         self._check = check
         self._report = Report(query.context, query.max_bytes, self._shown)
-        self._visit = self._search_name if query.names else self._search_file
         self._notes: list[str] = []
         self._searched = 0
         self._binary = 0
         self._unreadable = 0
 
     def run(self) -> tuple[str, list[dict[str, Any]]]:
-        top = self._files.root / self._files.resolve(self._query.path)
-        found = self._files.info(str(top))
+        top = self._files.resolve(self._query.path)
+        full = str(self._files.root / top)
+        found = self._files.info(full)
         if found is None:
             raise ToolError(f"{self._query.path!r} does not exist")
         if found.kind == "other":
@@ -100,62 +99,72 @@ class _Search:
             try:
                 if found.kind == "directory":
                     self._search_below(top, matcher)
+                elif self._query.names:
+                    self._search_name(full, matcher)
                 else:
-                    self._visit(str(top), matcher)
-            except ReportFullError as full:
-                self._notes.append(f"[{full}; narrow the pattern or the path to see the others]")
+                    with self._files.open_read(full) as file:
+                        self._search_text(full, file.read(SAMPLE_BYTES), file, matcher)
+            except ReportFullError as stop:
+                self._notes.append(f"[{stop}; narrow the pattern or the path to see the others]")
         if self._unreadable:
             self._notes.append(f"[{counted(self._unreadable, 'file')} could not be read]")
         lines = self._report.lines if self._report.matches else [self._nothing_in(found.path)]
         return "\n".join((*lines, *self._notes)), self._report.locations
 
-    def _search_below(self, top: Path, matcher: Matcher) -> None:
-        walked = walk(top, glob=self._query.glob, limit=MAX_PATHS, check=self._check)
-        more = walked.more
-        for path in walked.paths:
-            self._check()
-            if self._searched == MAX_FILES:
-                more = True
-                break
-            self._visit(path, matcher)
-        if more:
-            searched = counted(self._searched, "file")
-            self._notes.append(f"[stopped after {searched}; search a smaller directory to see the others]")
+    def _search_below(self, top: str, matcher: Matcher) -> None:
+        with walk(self._files, top, glob=self._query.glob, limit=MAX_PATHS, check=self._check) as walked:
+            for found in walked:
+                if self._searched == MAX_FILES:
+                    walked.more = True
+                    break
+                if self._query.names:
+                    self._search_name(found.path, matcher)
+                else:
+                    self._search_file(found, matcher)
+            if walked.more:
+                searched = counted(self._searched, "file")
+                self._notes.append(f"[stopped after {searched}; search a smaller directory to see the others]")
+            if walked.too_deep:
+                self._notes.append(f"[what is more than {MAX_DEPTH} directories deep was not searched]")
 
     def _search_name(self, path: str, matcher: Matcher) -> None:
         self._searched += 1
-        if not any(True for _ in matcher.hits(self._shown(path).encode())):
-            return
-        try:
-            found = self._files.info(path)
-        except ToolError:
-            return  # A link that leads nowhere, or out.
-        if found is not None and found.kind == "file":
+        if any(True for _ in matcher.hits(self._shown(path).encode())):
             self._report.add_name(path)
 
-    def _search_file(self, path: str, matcher: Matcher) -> None:
+    def _search_file(self, found: FoundFile, matcher: Matcher) -> None:
         try:
-            file = self._files.open_found(path)
+            opened = found.folder.open_file(found.name, size=SAMPLE_BYTES)
         except ToolError:
             self._unreadable += 1
             return
-        if file is None:
+        if opened is None:
             return
+        data, rest = opened
+        if rest is not None:
+            with rest:
+                self._search_text(found.path, data, rest, matcher)
+        elif matcher.needed not in data and b"\0" not in data:
+            self._searched += 1  # As goes for most files: a text, and nothing in it.
+        else:
+            self._search_text(found.path, data, None, matcher)
+
+    def _search_text(self, path: str, first: bytes, rest: BinaryIO | None, matcher: Matcher) -> None:
         self._searched += 1
         line = 1
-        with file:
-            try:
-                for block in text_blocks(file, self._check):
-                    self._report.add_hits(path, line, block, matcher.hits(block))
-                    line += block.count(b"\n")
-            except BinaryFileError:
-                self._binary += 1
-            except OSError:
-                self._unreadable += 1
+        try:
+            for block, lines_before in text_blocks(first, rest, self._check):
+                line += lines_before
+                self._report.add_hits(path, line, block, matcher.hits(block))
+        except BinaryFileError:
+            self._binary += 1
+        except OSError:
+            self._unreadable += 1
 
     def _shown(self, path: str) -> str:
         """The path as the model can hand it to the other tools: relative to the directory they start from."""
-        return printable(os.path.relpath(path, self._files.cwd))
+        start = f"{self._files.cwd}{os.sep}"
+        return printable(path[len(start) :] if path.startswith(start) else os.path.relpath(path, self._files.cwd))
 
     def _nothing_in(self, top: str) -> str:
         searched = counted(self._searched, "name" if self._query.names else "file")

@@ -1,67 +1,161 @@
-"""Which files below a directory a search looks at."""
+"""Which files below a directory a search looks at, met one after the other through open directories.
+
+The walk is our own: a library's goes by path, and could be led out of the boundary while it is on its way. And a file
+is opened in the directory that is open anyway, which is most of what makes a search quick.
+"""
 
 from __future__ import annotations
 
-import itertools
-import os
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from openheim import ToolError
+from openheim_tools_fs.globs import Glob
+from openheim_tools_fs.repository import own_rules, rules_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
-__all__ = ("Found", "walk")
+    from openheim.files import Files, Folder
+    from openheim_tools_fs.ignoring import Rules
 
+__all__ = ("FoundFile", "Walk", "walk")
 
-@dataclass(slots=True, frozen=True)
-class Found:
-    """Full paths in a fixed order, directories among them, and whether there were more than could be taken."""
-
-    paths: tuple[str, ...]
-    more: bool
+#: A directory is open on each level of the way, so the way has an end.
+MAX_DEPTH = 200
 
 
-def walk(top: Path, *, glob: str | None, limit: int, check: Callable[[], None]) -> Found:
-    """The paths below a directory that no ignore file names and that are not hidden.
+class FoundFile(NamedTuple):
+    """A file that a walk met: its full path, and its name in a directory that is open until the walk goes on."""
+
+    path: str
+    name: str
+    folder: Folder
+
+
+@dataclass(slots=True)
+class _Level:
+    """A directory on the way: its path with a slash behind it, what counts in it, and what is still to be met."""
+
+    folder: Folder
+    path: str
+    rules: Rules
+    #: Names, the first one last, and whether each is a directory.
+    waiting: list[tuple[str, bool]]
+
+
+@contextmanager
+def walk(files: Files, top: str, *, glob: str | None, limit: int, check: Callable[[], None]) -> Iterator[Walk]:
+    """A walk over the files below a directory that no ignore file names and that are not hidden.
 
     ``.gitignore`` counts with and without a repository around, as do ``.ignore`` files and those of the directories
-    above. The directory itself counts even if it is hidden or ignored. Links are not followed.
+    above. The directory itself counts even if it is hidden or ignored. Links are not followed. Names that are no text
+    are passed over, as are directories that may not be read.
 
     Args:
-        top: an existing directory.
+        top: the canonical path of a directory.
         glob: if given, only files that match it, as a line of an ignore file would: ``*.py``, ``src/**/*.ts``; or with
             ``!`` in front, only the others. One that is not valid matches nothing.
-        limit: most paths to take.
+        limit: most paths to meet, directories among them.
         check: called for each path; what it raises ends the walk.
     """
-    wanted = None if glob is None else set(itertools.islice(_paths(top, _overrides(glob), check), limit))
-    paths = (path for path in _paths(top, None, check) if wanted is None or path in wanted)
-    taken = list(itertools.islice(paths, limit))
-    return Found(tuple(sorted(taken, key=_components)), more=next(paths, None) is not None)
-
-
-def _components(path: str) -> list[str]:
-    return path.split(os.sep)
-
-
-def _overrides(glob: str) -> list[str]:
-    # rignore drops a glob that is not valid, and alone it would then filter nothing; with another, nothing passes.
-    return [glob] if glob.startswith("!") else [glob, "/no/such/\x01name"]
-
-
-def _paths(top: Path, overrides: list[str] | None, check: Callable[[], None]) -> Iterator[str]:
-    # An override beats the ignore files, so walks with and without one are needed to have both.
-    import rignore
-
-    walker = iter(rignore.walk(top, require_git=False, follow_links=False, overrides=overrides))
-    while True:
-        check()
+    walked = Walk(None if glob is None else Glob(glob), limit, check)
+    full = str(files.root / top)
+    with files.folder(full) as folder:
         try:
-            path = next(walker)
-        except StopIteration:
+            walked.enter(folder, full.rstrip("/") + "/", rules_above(files, top))
+            yield walked
+        finally:
+            walked.leave_all()
+
+
+class Walk:
+    """The files, in the order of their paths' components.
+
+    Attributes:
+        more: whether there were more paths than could be met.
+        too_deep: whether directories were left out for being nested too deeply.
+    """
+
+    def __init__(self, glob: Glob | None, limit: int, check: Callable[[], None]) -> None:
+        self.more = False
+        self.too_deep = False
+        self._glob = glob
+        self._left = limit
+        self._check = check
+        self._levels: list[_Level] = []
+        self._top_length = 0
+
+    def __iter__(self) -> Iterator[FoundFile]:
+        while self._levels:
+            level = self._levels[-1]
+            if not level.waiting:
+                self._levels.pop().folder.close()
+                continue
+            self._check()
+            name, is_directory = level.waiting.pop()
+            if is_directory:
+                self._enter_below(level, name)
+            else:
+                yield FoundFile(level.path + name, name, level.folder)
+
+    def enter(self, folder: Folder, path: str, above: Rules) -> None:
+        """Begins with a directory.
+
+        Args:
+            path: its full path, with a slash behind it.
+            above: the rules of the directory above it.
+        """
+        found = folder.names(limit=self._left + 1)
+        if len(found) > self._left:
+            self.more = True
+            found.pop()
+        self._left -= len(found)
+        rules = own_rules(above, folder, frozenset(name for name, _ in found if name[0] == "."), len(path))
+        self._top_length = self._top_length or len(path)
+        waiting = []
+        for name, kind in found:
+            is_directory = kind == "directory"
+            if name[0] == "." or not (is_directory or kind == "file") or rules.ignore(path + name, name, is_directory):
+                continue
+            if self._glob is not None and not self._is_wanted(path + name, name, is_directory):
+                continue
+            if name.isprintable() or _is_text(name):
+                waiting.append((name, is_directory))
+        waiting.sort(reverse=True)
+        self._levels.append(_Level(folder, path, rules, waiting))
+
+    def leave_all(self) -> None:
+        while self._levels:
+            self._levels.pop().folder.close()
+
+    def _is_wanted(self, path: str, name: str, is_directory: bool) -> bool:
+        assert self._glob is not None
+        return self._glob.admits(path[self._top_length :], name, is_directory)
+
+    def _enter_below(self, level: _Level, name: str) -> None:
+        if len(self._levels) == MAX_DEPTH:
+            self.too_deep = True
             return
-        except (OSError, ValueError):
-            continue  # A directory that may not be read, or a name that is no text.
-        if path is not None and path != top:
-            yield str(path)
+        try:
+            folder = level.folder.folder(name)
+        except ToolError:
+            return
+        if folder is None:
+            return
+        try:
+            self.enter(folder, f"{level.path}{name}/", level.rules)
+        except ToolError:
+            folder.close()
+        except BaseException:
+            folder.close()
+            raise
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,290 @@
+"""A command that runs: it is started here, and a thread attends it until nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+from openheim_tools_shell import supervisor
+from openheim_tools_shell.bell import Bell
+from openheim_tools_shell.kept import KeptOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from openheim_tools_shell.launch import Launch
+
+__all__ = ("CommandProcess", "Ending")
+
+#: Seconds that the supervisor has to end a command, which is more than it takes for it (see there).
+END_SECS = 5.0
+
+_READ_BYTES = 64 * 1024
+
+#: Bytes that are still read once all is over. More than a pipe holds means that somebody else goes on writing.
+_LAST_BYTES = 2 * 1024 * 1024
+
+#: What an interpreter may need to start. The command's own environment goes through the socket.
+_INTERPRETER_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+
+#: Without site and the user's settings it starts sooner; imported, it comes from byte code. The folder stands last on
+#: the path, so that none of its modules hides one of the standard library.
+_RUN_SUPERVISOR = "import sys; sys.path.append(sys.argv[1]); from supervisor import main; main()"
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a command ended.
+
+    Args:
+        status: its exit status as of wait; None if it did not end by itself, or was not started.
+        failure: why it could not be started: the step (``start``, ``fork``, ``chdir``, ``exec``) and the error.
+        left: names of what it left running, which was ended.
+        alive: how many of its processes could not be ended.
+        timed_out: whether it was ended since its time was over.
+        unattended: whether its supervisor was ended from outside, so that processes of it may be left.
+    """
+
+    status: int | None = None
+    failure: tuple[str, OSError] | None = None
+    left: str = ""
+    alive: int = 0
+    unattended: bool = False
+    timed_out: bool = False
+
+
+class CommandProcess:
+    """One command with its supervisor (see :mod:`openheim_tools_shell.supervisor`).
+
+    Args:
+        on_end: called in the attending thread once all is over.
+
+    Attributes:
+        stdout, stderr: what it writes.
+        ending: how it ended; None while it runs.
+    """
+
+    def __init__(self, launch: Launch, *, on_end: Callable[[], None] = lambda: None) -> None:
+        self.stdout = KeptOutput()
+        self.stderr = KeptOutput()
+        self.ending: Ending | None = None
+        self._launch = launch
+        self._on_end = on_end
+        self._bell = Bell()
+        self._pid = 0
+        self._ending = Ending()
+        self._done = False
+        self._lock = threading.Lock()
+        self._control, self._theirs = socket.socketpair()
+        self._supervisor: subprocess.Popen[bytes] | None = None
+        self._asked_to_end = False
+        self._due: float | None = None
+
+    def start(self, *, limit_secs: float | None = None) -> None:
+        """Starts it, in a thread. It is a daemon: if openheim ends, its end of the socket tells the supervisor.
+
+        Args:
+            limit_secs: when to end it, whether or not anybody waits.
+        """
+        if limit_secs is not None:
+            self._due = time.monotonic() + limit_secs
+        threading.Thread(target=self._run, name="openheim-command", daemon=True).start()
+
+    async def wait(self, secs: float, *, each: Callable[[], None] | None = None, every_secs: float = 0.5) -> bool:
+        """Waits until it has ended, for at most ``secs``; says whether it has.
+
+        Args:
+            each: called every ``every_secs`` meanwhile.
+        """
+        due = time.monotonic() + secs
+        with self._bell.listening() as bell:
+            while self.ending is None:
+                left = due - time.monotonic()
+                if left <= 0:
+                    return False
+                await bell.wait(left if each is None else min(left, every_secs))
+                if each is not None and self.ending is None:
+                    each()
+        return True
+
+    def ask_to_end(self) -> None:
+        """Has the supervisor end the command and all that it started. It may be called from any thread."""
+        with self._lock:
+            self._asked_to_end = True
+            with suppress(OSError):  # It has ended already.
+                self._control.shutdown(socket.SHUT_WR)
+
+    async def end(self) -> None:
+        """Ends the command and all that it started, and waits for that; cancelling does not keep it from it."""
+        with anyio.CancelScope(shield=True):
+            self.ask_to_end()
+            if not await self.wait(END_SECS):
+                with self._lock:
+                    if self._supervisor is not None and self._supervisor.returncode is None:
+                        self._supervisor.kill()
+                await self.wait(END_SECS)
+
+    # --- in the thread ---
+
+    def _run(self) -> None:
+        try:
+            with self._control:
+                with self._theirs:
+                    running = self._start_supervisor()
+                if running is not None:
+                    self._attend(running)
+        finally:
+            self.stdout.finish()
+            self.stderr.finish()
+            self.ending = self._ending
+            self._bell.ring()
+            self._on_end()
+
+    def _start_supervisor(self) -> subprocess.Popen[bytes] | None:
+        """The one place where a command is started."""
+        try:
+            with self._lock:
+                if self._asked_to_end:
+                    return None
+                self._supervisor = subprocess.Popen(
+                    [*self._launch.around_supervisor, *_supervisor_command()],
+                    stdin=self._theirs.fileno(),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                    cwd="/",
+                    env={name: os.environ[name] for name in _INTERPRETER_ENVIRONMENT if name in os.environ},
+                    # What a terminal sends to openheim's group is openheim's to act on.
+                    start_new_session=True,
+                )
+        except OSError as err:
+            self._ending.failure = ("start", err)
+            return None
+        return self._supervisor
+
+    def _attend(self, running: subprocess.Popen[bytes]) -> None:
+        assert running.stdout is not None and running.stderr is not None
+        with running.stdout, running.stderr:
+            streams = {running.stdout.fileno(): self.stdout, running.stderr.fileno(): self.stderr}
+            for stream in streams:
+                os.set_blocking(stream, False)
+            with suppress(OSError):  # If the supervisor has ended, that is seen below.
+                self._control.sendall(self._launch.request())
+            self._read_until_done(streams)
+            for stream, kept in streams.items():
+                self._read_the_rest(stream, kept)
+        with suppress(subprocess.TimeoutExpired):
+            running.wait(END_SECS)
+        if self._done or self._ending.failure is not None:
+            return
+        if self._pid == 0:
+            said = self.stderr.last_line()
+            self._ending.failure = ("start", OSError(0, f"what starts it has ended{f': {said}' if said else ''}"))
+        elif not self._launch.around_supervisor:
+            # A sandbox around the supervisor ends with it, and all within; the numbers of processes are its own.
+            self._ending.unattended = True
+            end_session(self._pid)
+
+    def _read_until_done(self, streams: Mapping[int, KeptOutput]) -> None:
+        answers = b""
+        with selectors.DefaultSelector() as selector:
+            for source in (self._control.fileno(), *streams):
+                selector.register(source, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select(self._secs_left()):
+                    if key.fd in streams:
+                        try:
+                            data = os.read(key.fd, _READ_BYTES)
+                        except BlockingIOError:
+                            continue
+                        if data:
+                            streams[key.fd].feed(data)
+                        else:
+                            selector.unregister(key.fd)
+                        continue
+                    try:
+                        data = self._control.recv(4096)
+                    except ConnectionError:
+                        data = b""
+                    if not data:
+                        return
+                    *lines, answers = (answers + data).split(b"\n")
+                    for line in lines:
+                        self._take(line.decode("utf-8", "replace"))
+
+    def _secs_left(self) -> float | None:
+        """Seconds until the command has to be ended; None for no limit, and once it was asked to end."""
+        if self._due is None:
+            return None
+        left = self._due - time.monotonic()
+        if left > 0:
+            return left
+        self._due = None
+        self._ending.timed_out = True
+        self.ask_to_end()
+        return None
+
+    def _read_the_rest(self, stream: int, kept: KeptOutput) -> None:
+        left = _LAST_BYTES
+        with suppress(BlockingIOError):  # Somebody else has it open; what was written by now is read.
+            while left > 0 and (data := os.read(stream, _READ_BYTES)):
+                kept.feed(data)
+                left -= len(data)
+
+    def _take(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        match word:
+            case "pid":
+                self._pid = int(rest)
+            case "failed":
+                step, number = rest.split(" ")
+                self._ending.failure = (step, OSError(int(number), os.strerror(int(number))))
+            case "exit":
+                self._ending.status = int(rest)
+            case "left":
+                self._ending.left = rest
+            case "alive":
+                self._ending.alive = int(rest)
+            case "done":
+                self._done = True
+
+
+def _supervisor_command() -> list[str]:
+    # A sandbox may not have the links that lead to the interpreter, so that it is named itself.
+    folder = os.path.dirname(os.path.realpath(supervisor.__file__))
+    return [os.path.realpath(sys.executable), "-I", "-S", "-c", _RUN_SUPERVISOR, folder]
+
+
+def end_session(leader: int) -> None:
+    """Ends what is left of a session whose supervisor was killed; what has left the session cannot be found any more.
+
+    The command itself was ended by the system, on Linux.
+    """
+    if leader <= 0:
+        return
+    for _ in range(10):
+        found = [
+            process
+            for process in supervisor.processes()
+            if leader in (process.pid, process.session, process.group) and process.state != "Z"
+        ]
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for process in found:
+                process.send(number)
+        if not found:
+            break
+        time.sleep(0.02)
+    if not os.path.exists("/proc/self/stat"):
+        with suppress(OSError):
+            os.killpg(leader, signal.SIGKILL)

@@ -1,0 +1,169 @@
+"""bubblewrap: a view of the file system made for the command, and namespaces of its own.
+
+The supervisor stands inside. It sees the processes that it has to end and no others, openheim can end all of them by
+ending bwrap, and the exit status is told as it was, where bwrap itself would make a number of a signal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import openheim_tools_shell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from openheim_tools_shell.sandbox.layout import Layout
+
+__all__ = ("environment", "find_bwrap", "prefix", "why_not")
+
+#: Seconds that the trial may take; it takes a few hundredths.
+_TRIAL_SECS = 10.0
+
+#: Folders that are empty for commands. Under /run are the sockets of services that would do for a command what it
+#: cannot do itself: start a container or a unit of systemd.
+_EMPTIED = ("/var/tmp", "/run", "/var/run")
+
+#: What names are resolved with, and programs on NixOS are found by.
+_KEPT_OF_RUN = ("/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/systemd/resolve")
+
+#: What root may still do to files. Among what is left out: mounting, tracing, loading modules, devices.
+_KEPT_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "NET_BIND_SERVICE", "SETGID", "SETUID")
+
+
+class _Place(NamedTuple):
+    """A path within, and the option that puts something there."""
+
+    path: str
+    option: str
+    source: str = ""
+
+    def arguments(self) -> list[str]:
+        return [self.option, self.source, self.path] if self.source else [self.option, self.path]
+
+
+def find_bwrap() -> str | None:
+    """The program, by its full name; one that PATH finds from the current directory is anybody's."""
+    found = shutil.which("bwrap")
+    return found if found and os.path.isabs(found) else None
+
+
+@lru_cache(maxsize=8)
+def why_not(program: str | None, network: bool) -> str:
+    """Why bubblewrap cannot be used here, ``""`` if it can. The first call runs it and may block for a moment."""
+    if not sys.platform.startswith("linux"):
+        return "it needs Linux"
+    if program is None:
+        return "bwrap is not installed (package bubblewrap)"
+    command = [program, *_namespaces(network), "--ro-bind", "/", "/", *_system(), "--", "/bin/sh", "-c", ":"]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECS)
+    except subprocess.TimeoutExpired:
+        return f"a trial did not end within {_TRIAL_SECS:g} s"
+    except OSError as err:
+        return f"{program} cannot be run: {err.strerror}"
+    if done.returncode == 0:
+        return ""
+    said = " ".join(done.stderr.decode("utf-8", "replace").split())[:300]
+    return f"a trial failed: {said or f'exit status {done.returncode}'}"
+
+
+def prefix(program: str, layout: Layout) -> tuple[str, ...]:
+    """What to put before a command line."""
+    places = list(_places(layout))
+    whole_tree = "--bind" if layout.writable_places()[:1] == ["/"] else "--ro-bind"
+    arguments = [program, *_namespaces(layout.network), whole_tree, "/", "/", *_system()]
+    for place in places:
+        arguments += place.arguments()
+    for place in places:
+        if place.option == "--tmpfs" and place.path not in _EMPTIED:
+            arguments += ["--remount-ro", place.path]
+    return (*arguments, "--chdir", "/", "--")
+
+
+def environment(layout: Layout) -> dict[str, str]:
+    """Variables that lead programs to where they may write."""
+    return {**dict.fromkeys(("TMPDIR", "TMP", "TEMP"), "/tmp"), "XDG_CACHE_HOME": str(layout.cache_dir.resolve())}
+
+
+def _namespaces(network: bool) -> list[str]:
+    options = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    if not network:
+        options.append("--unshare-net")
+    options += ["--die-with-parent", "--new-session"]
+    if os.geteuid() == 0:
+        options += ["--cap-drop", "ALL"]
+        for name in _KEPT_CAPABILITIES:
+            options += ["--cap-add", f"CAP_{name}"]
+    return options
+
+
+def _system() -> list[str]:
+    options = ["--dev", "/dev", "--proc", "/proc"]
+    if os.geteuid() == 0:
+        # Root needs no capability to write to /proc/sys, and so to the settings of the whole machine.
+        options += ["--remount-ro", "/proc"]
+    return options
+
+
+def _places(layout: Layout) -> Iterator[_Place]:
+    """What is put over the tree, outer folders first: an inner one is put on what is there by then."""
+    places: dict[str, _Place] = {}
+
+    def put(path: str, option: str, source: str = "") -> None:
+        places[path] = _Place(path, option, source)
+
+    for path in _EMPTIED:
+        if os.path.isdir(path) and not os.path.islink(path):
+            put(path, "--tmpfs")
+    temporary = os.path.realpath("/tmp")
+    put(temporary, "--bind", str(layout.temporary_dir.resolve()))
+    for path in (*_KEPT_OF_RUN, _resolver()):
+        if path and os.path.exists(path):
+            put(path, "--ro-bind", path)
+    hidden = layout.hidden_places()
+    for path in hidden:
+        if os.path.isdir(path):
+            put(path, "--tmpfs")
+    for path in layout.writable_places():
+        if path != "/":
+            put(path, "--bind", path)
+    cache = str(layout.cache_dir.resolve())
+    put(cache, "--bind", cache)
+    unseen = {temporary, *(path for path, place in places.items() if place.option == "--tmpfs")}
+    for path in hidden:
+        # In a folder that is not there any more, there is nothing to hide.
+        if not os.path.isdir(path) and _nearest(path, places) not in unseen:
+            put(path, "--ro-bind", "/dev/null")
+    for path in _own_program():
+        if _nearest(path, places) in unseen:
+            put(path, "--ro-bind", path)
+    yield from sorted(places.values(), key=lambda place: place.path.count("/") if place.path != "/" else 0)
+
+
+def _nearest(path: str, places: dict[str, _Place]) -> str:
+    """The innermost place that ``path`` is in, ``""`` if it is in none."""
+    while path not in places:
+        if path == "/":
+            return ""
+        path = os.path.dirname(path)
+    return path
+
+
+def _resolver() -> str:
+    """The file that /etc/resolv.conf leads to, if that is in /run."""
+    path = os.path.realpath("/etc/resolv.conf")
+    return path if path.startswith("/run/") else ""
+
+
+def _own_program() -> list[str]:
+    """Folders that the supervisor is run from. They have to be there wherever Python is installed."""
+    interpreter = os.path.dirname(os.path.realpath(sys.executable))
+    package = os.path.dirname(os.path.realpath(openheim_tools_shell.__file__))
+    folders = (os.path.realpath(folder) for folder in (sys.base_prefix, sys.prefix, interpreter, package))
+    return list(dict.fromkeys(folders))

@@ -1,0 +1,80 @@
+"""Landlock: rules of the Linux kernel that a process puts on itself and on all that it starts.
+
+Nothing has to be installed, and no right is needed. There are rules about files, and about signals in newer kernels;
+what they do not cover is in ``docs/how-to/run-commands-safely.md``. The supervisor stands outside, where the command
+has no power over it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openheim_tools_shell.sandbox import landlock_launcher as launcher
+
+if TYPE_CHECKING:
+    from openheim_tools_shell.sandbox.layout import Layout
+
+__all__ = ("NO_NETWORK_REASON", "environment", "prefix", "version", "why_not")
+
+#: Seconds that the trial may take; it takes a few hundredths.
+_TRIAL_SECS = 10.0
+
+NO_NETWORK_REASON = "Landlock cannot take the network away (it knows of TCP only)"
+
+#: Imported, it comes from byte code. Its folder stands last, so that no module there hides one of the standard library.
+_RUN_LAUNCHER = "import sys; sys.path.append(sys.argv[1]); from landlock_launcher import main; main()"
+
+
+def version() -> int:
+    """The version of Landlock's interface in this kernel, 0 if there is none."""
+    try:
+        return launcher.version()
+    except (OSError, AttributeError):
+        return 0
+
+
+@lru_cache(maxsize=1)
+def why_not() -> str:
+    """Why Landlock cannot be used here, ``""`` if it can. The first call tries it and may block for a moment."""
+    if not sys.platform.startswith("linux"):
+        return "it needs Linux"
+    try:
+        found = launcher.version()
+    except (OSError, AttributeError) as err:
+        reason = err.strerror if isinstance(err, OSError) else "the C library has no syscall()"
+        return f"this kernel has none, or it is switched off ({reason})"
+    if found < launcher.MIN_VERSION:
+        return f"this kernel's version {found} does not keep files from being cut short; Linux 6.2 does"
+    command = [*_launcher(), "--write", "/dev/null", "--", "/bin/sh", "-c", ":"]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECS)
+    except (subprocess.TimeoutExpired, OSError) as err:
+        return f"a trial failed: {err}"
+    said = " ".join(done.stderr.decode("utf-8", "replace").split())[:300]
+    return "" if done.returncode == 0 else f"a trial failed: {said or f'exit status {done.returncode}'}"
+
+
+def prefix(layout: Layout) -> tuple[str, ...]:
+    """What to put before a command line."""
+    arguments = list(_launcher())
+    for path in (*layout.writable_places(), str(layout.temporary_dir.resolve()), str(layout.cache_dir.resolve())):
+        arguments += ["--write", path]
+    for path in layout.hidden_places():
+        arguments += ["--hide", path]
+    return (*arguments, "--")
+
+
+def environment(layout: Layout) -> dict[str, str]:
+    """Variables that lead programs to where they may write: nothing can take the place of /tmp here."""
+    temporary = str(layout.temporary_dir.resolve())
+    return {**dict.fromkeys(("TMPDIR", "TMP", "TEMP"), temporary), "XDG_CACHE_HOME": str(layout.cache_dir.resolve())}
+
+
+def _launcher() -> tuple[str, ...]:
+    folder = str(Path(launcher.__file__).parent)
+    return (os.path.realpath(sys.executable), "-I", "-S", "-c", _RUN_LAUNCHER, folder)

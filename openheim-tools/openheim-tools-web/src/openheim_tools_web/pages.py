@@ -1,0 +1,149 @@
+"""What a call of web_fetch returns: the page as text, or the error that it is for the model."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from openheim import ToolError
+from openheim_tools_web.charsets import decoded
+from openheim_tools_web.contents import content_of, media_type, sniffed
+from openheim_tools_web.fetching import Page, fetch
+from openheim_tools_web.html_text import readable_page
+from openheim_tools_web.urls import joined
+
+if TYPE_CHECKING:
+    from openheim_tools_web.guard import Guard
+    from openheim_tools_web.settings import Settings
+    from openheim_tools_web.urls import WebUrl
+
+__all__ = ("page_text", "section")
+
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+#: Of an answer that is an error, so much is read, and so much of its text is told.
+ERROR_BYTES = 64 * 1024
+ERROR_CHARS = 500
+MAX_LOCATION_CHARS = 2000
+#: What has no place in text, and would do odd things to a terminal.
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]")
+
+
+async def page_text(url: WebUrl, guard: Guard, settings: Settings, *, ca_file: str | None, raw: bool) -> str:
+    """The whole text of a page, notes on what it lacks at its end.
+
+    Raises:
+        ToolError: the guard refuses the address, or there is no page of text at it.
+    """
+    guard.check(url)
+    page = await fetch(url, guard, settings, ca_file=ca_file, wanted=lambda page: _wanted(page, settings.max_bytes))
+    _check_status(page, url)
+    # A large page takes a tenth of a second.
+    return await anyio.to_thread.run_sync(_text, page, url, raw, abandon_on_cancel=True)
+
+
+def _wanted(page: Page, max_bytes: int) -> int:
+    """How many bytes of the body are of use.
+
+    Raises:
+        ToolError: none, since it is no text.
+    """
+    if page.status in _REDIRECTS:
+        return 0
+    kind = content_of(page.headers.get("content-type", ""))
+    if not 200 <= page.status < 300:
+        return ERROR_BYTES if kind is not None else 0
+    if kind is None:
+        what = _printable(media_type(page.headers["content-type"]))[:100]
+        raise _not_text(f"the content type is {what}")
+    return max_bytes
+
+
+def _not_text(why: str) -> ToolError:
+    return ToolError(f"{why}; only text can be fetched (HTML, plain text, JSON, XML)")
+
+
+def _check_status(page: Page, url: WebUrl) -> None:
+    """Raises:
+    ToolError: the answer is no success.
+    """
+    if page.status in _REDIRECTS and (location := page.headers.get("location", "").strip()):
+        try:
+            location = location.encode("latin-1").decode("utf-8")
+        except UnicodeError:
+            pass  # It is in Latin-1 already.
+        there = _printable(joined(str(url), location))[:MAX_LOCATION_CHARS]
+        raise ToolError(
+            f"{url} redirects to {there} (status {page.status}); redirects are not followed, so fetch that address if"
+            " you want what is there"
+        )
+    if 200 <= page.status < 300:
+        return
+    phrase = HTTPStatus(page.status).phrase if page.status in HTTPStatus._value2member_map_ else "unknown"
+    message = f"{url} answered with status {page.status} ({phrase})"
+    try:
+        excerpt = " ".join(_text(page, url, raw=False).split()) if page.body else ""
+    except ToolError:
+        excerpt = ""
+    if len(excerpt) > ERROR_CHARS:
+        excerpt = excerpt[:ERROR_CHARS] + " …"
+    raise ToolError(f"{message}: {excerpt}" if excerpt else message)
+
+
+def _text(page: Page, url: WebUrl, raw: bool) -> str:
+    """The text of a page, notes on what it lacks at its end.
+
+    Raises:
+        ToolError: it is no text.
+    """
+    content_type = page.headers.get("content-type", "")
+    kind = content_of(content_type)
+    if kind == "unknown":
+        kind = sniffed(page.body)
+        if kind is None:
+            raise _not_text("the server does not say what it sent, and it looks like no text")
+    text = decoded(page.body, content_type, markup=kind in ("html", "xml"))
+    notes = []
+    if kind == "html" and not raw:
+        readable = readable_page(text, str(url))
+        text = f"Title: {readable.title}\n\n{readable.text}" if readable.title else readable.text
+        if readable.part:
+            notes.append(f"only what the page marks as its {readable.part} part is shown; raw=true gives all of it")
+        if readable.is_cut:
+            notes.append("the text of the page is too long, and cut here")
+    text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    # Half of a pair, from UTF-16 that is no such thing.
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    if not text.strip():
+        text = "[the page has no text]" if page.body else f"[no content; the status is {page.status}]"
+    if page.shortfall:
+        notes.append(f"the page is not whole: {page.shortfall}")
+    return "\n".join([text, *(f"[{note}]" for note in notes)])
+
+
+def section(text: str, start: int, room_bytes: int) -> str:
+    """The part of the text that fits into ``room_bytes``, with a note that says how to see the next one.
+
+    Raises:
+        ToolError: there is nothing at ``start``.
+    """
+    if start and start >= len(text):
+        raise ToolError(f"start={start} is beyond the end: the text has {len(text):,} characters")
+    rest = text[start : start + room_bytes]
+    if len(rest) * 4 > room_bytes:
+        rest = rest.encode()[:room_bytes].decode("utf-8", "ignore")
+    end = start + len(rest)
+    if end == len(text):
+        return rest
+    # At the end of a line, where there is one.
+    line_end = rest.rfind("\n", len(rest) * 3 // 4)
+    if line_end > 0:
+        rest = rest[: line_end + 1]
+        end = start + len(rest)
+    return f"{rest.rstrip()}\n[characters {start:,} to {end:,} of {len(text):,}; go on with start={end}]"
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)

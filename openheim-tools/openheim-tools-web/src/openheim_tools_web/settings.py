@@ -1,0 +1,65 @@
+"""The section ``[tools.web]``."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from openheim import ToolError
+from openheim_tools_web.exceptions import PrivateHost, parse_private_host
+from openheim_tools_web.urls import parse_url
+
+__all__ = ("Settings",)
+
+_PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
+
+
+class Settings(BaseModel):
+    """See the README of this distribution."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    timeout_secs: float = Field(20.0, gt=0, le=600, description="Most seconds that a call takes, look-up and all.")
+    max_bytes: int = Field(
+        256 * 1024, ge=1024, le=4 * 1024 * 1024, description="Most bytes of a page that are read, decompressed."
+    )
+    # May hold a password, so it is not shown.
+    proxy: str = Field(
+        "", repr=False, description="Proxy for web_fetch; none by default, whatever the environment says."
+    )
+    allow_private: tuple[str, ...] = Field(
+        (),
+        description="Hosts (localhost:8080) and networks (10.0.0.0/8) that may be fetched though they are not public.",
+    )
+
+    @field_validator("allow_private")
+    @classmethod
+    def _readable(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in entries:
+            try:
+                parse_private_host(entry)
+            except ToolError as err:
+                raise ValueError(f"{entry!r}: {err}") from None
+            except ValueError as err:
+                raise ValueError(f"{entry!r} {err}") from None
+        return entries
+
+    @field_validator("proxy")
+    @classmethod
+    def _usable(cls, proxy: str) -> str:
+        if not proxy:
+            return proxy
+        scheme, separator, rest = proxy.rpartition("://")
+        if separator and scheme.lower() not in _PROXY_SCHEMES:
+            raise ValueError(f"must start with {', '.join(f'{one}://' for one in _PROXY_SCHEMES)}")
+        try:
+            # User and password may stand before the host.
+            parse_url(f"http://{rest.rpartition('@')[2]}")
+        except ToolError:
+            raise ValueError("is not of the form SCHEME://HOST:PORT") from None
+        return proxy
+
+    @cached_property
+    def private_hosts(self) -> tuple[PrivateHost, ...]:
+        return tuple(parse_private_host(entry) for entry in self.allow_private)

@@ -1,0 +1,60 @@
+"""The tool web_fetch. What it takes to fetch a page is imported with the first call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from openheim import TextBlock, ToolResult
+from openheim_tools_web.schemas import DESCRIPTION, WEB_FETCH
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from openheim import Turn
+    from openheim.tools import Replay, ToolKind
+    from openheim_tools_web.guard import LookUp
+
+__all__ = ("WebFetch",)
+
+#: Room for the note that a result is cut.
+NOTE_BYTES = 1024
+
+
+class WebFetch:
+    """A :class:`~openheim.tools.Tool`.
+
+    Args:
+        ca_file: certificate authorities to trust, or None for the usual ones.
+        look_up: finds the addresses of a name; by default, the system does.
+    """
+
+    name = "web_fetch"
+    description = DESCRIPTION
+    parameters: Mapping[str, Any] = WEB_FETCH
+    kind: ToolKind = "fetch"
+    read_only = True
+    replay: Replay = "safe"
+
+    def __init__(self, *, ca_file: str | None = None, look_up: LookUp | None = None) -> None:
+        self._ca_file = ca_file
+        self._look_up = look_up
+
+    def target(self, arguments: dict[str, Any], turn: Turn) -> str | None:
+        """The address in its canonical spelling, so that no other spelling avoids a rule."""
+        from openheim_tools_web.urls import parse_url
+
+        return str(parse_url(arguments["url"]))
+
+    async def run(self, arguments: dict[str, Any], turn: Turn) -> ToolResult:
+        from openheim_tools_web.guard import Guard
+        from openheim_tools_web.lookup import look_up
+        from openheim_tools_web.pages import page_text, section
+        from openheim_tools_web.settings import Settings
+        from openheim_tools_web.urls import parse_url
+
+        url = parse_url(arguments["url"])
+        settings = Settings.model_validate(dict(turn.settings))
+        guard = Guard(self._look_up or look_up, settings.private_hosts)
+        text = await page_text(url, guard, settings, ca_file=self._ca_file, raw=arguments.get("raw", False))
+        shown = section(text, arguments.get("start", 0), max(1024, turn.result_limit_bytes - NOTE_BYTES))
+        return ToolResult((TextBlock(shown),), display={"title": f"Fetch {url}"})

@@ -1,0 +1,129 @@
+"""Calling the shell tools as the agent loop does, and finding the processes that they started."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from openheim import TextBlock, Tool, ToolResult, ToolsContext, Turn
+from openheim.testing import FakeTurn
+from openheim_tools_shell.plugin import openheim_tools
+
+__all__ = ("HARD_TO_END", "Ready", "Shell", "alive", "wait_until_gone")
+
+#: What the end of a command must not leave behind: chains of forks, ``nohup``, sessions of their own, an ignored TERM.
+HARD_TO_END: Mapping[str, str] = {
+    "chain": 'sh -c \'sh -c "sh -c \\"sleep 300 & sleep 300\\" & wait" & wait\' &',
+    "nohup": "nohup sleep 301 >/dev/null 2>&1 &",
+    "setsid": "setsid sleep 302 & (setsid sh -c 'setsid sleep 302 & sleep 302' &);",
+    "ignored": "(trap '' TERM HUP INT; sleep 303; sleep 303) & trap '' TERM HUP INT;",
+    "all": "(trap '' TERM HUP INT; setsid nohup sh -c '(setsid sleep 304 & sleep 304) & sleep 304' >/dev/null 2>&1 &);",
+}
+
+
+class Shell:
+    """The tools with some settings, and a turn whose commands carry a mark in their environment.
+
+    There is no sandbox unless the settings say so, so that the machine makes no difference.
+    """
+
+    def __init__(
+        self,
+        work: Path,
+        *,
+        session_id: str | None = None,
+        result_limit_bytes: int = 128 * 1024,
+        private_paths: tuple[Path, ...] = (),
+        **settings: Any,
+    ) -> None:
+        self.mark = f"MARK={uuid.uuid4()}"
+        name, value = self.mark.split("=")
+        environment = {"PATH": os.environ["PATH"], name: value}
+        options = {"session_id": session_id} if session_id is not None else {}
+        self.turn = FakeTurn(work, env=environment, result_limit_bytes=result_limit_bytes, **options)
+        data = work.parent / "data"
+        context = ToolsContext(
+            work,
+            data,
+            allow_shell=True,
+            private_paths=(data, *private_paths),
+            settings={"sandbox": "none", **settings},
+        )
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in openheim_tools(context=context)}
+
+    async def __call__(self, command: str, **arguments: Any) -> str:
+        return await self.call("execute_command", command=command, **arguments)
+
+    async def call(self, name: str, /, *, turn: Turn | None = None, **arguments: Any) -> str:
+        """The text that the model gets; raises ToolError for an error result."""
+        result = await self.tools[name].run(arguments, turn or self.turn)
+        assert isinstance(result, ToolResult)
+        (block,) = result.content
+        assert isinstance(block, TextBlock)
+        return block.text
+
+    def alive(self) -> list[int]:
+        return alive(self.mark)
+
+
+class Ready:
+    """A pipe with a name by which a command says that it has come so far."""
+
+    def __init__(self, folder: Path, name: str = "ready") -> None:
+        self.path = folder / name
+        os.mkfifo(self.path)
+
+    @property
+    def say(self) -> str:
+        """The end of a command line."""
+        return f"echo ready > '{self.path}'"
+
+    def wait_blocking(self) -> None:
+        # Opened so, it waits for no writer, and having one is not enough to be ready for reading.
+        pipe = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            assert select.select([pipe], [], [], 20)[0], "the command did not come so far"
+            assert os.read(pipe, 100) == b"ready\n"
+        finally:
+            os.close(pipe)
+
+    async def wait(self) -> None:
+        await anyio.to_thread.run_sync(self.wait_blocking)
+
+
+def alive(mark: str) -> list[int]:
+    """Processes with this ``NAME=value`` in their environment."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and mark.encode() in Path("/proc", name, "environ").read_bytes().split(b"\0"):
+                found.append(int(name))
+        except OSError:
+            continue  # It has ended, or is another user's.
+    return found
+
+
+def wait_until_gone(mark: str, *, within_secs: float = 6.0) -> list[int]:
+    """Waits until no such process is alive; returns those that are still there."""
+    due = time.monotonic() + within_secs
+    while pids := alive(mark):
+        left = due - time.monotonic()
+        if left <= 0:
+            return pids
+        try:
+            handle = os.pidfd_open(pids[0])
+        except ProcessLookupError:
+            continue
+        try:
+            select.select([handle], [], [], left)
+        finally:
+            os.close(handle)
+    return []
