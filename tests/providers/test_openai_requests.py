@@ -378,7 +378,7 @@ async def test_a_refusal_that_stays_is_told(make_call: Callable[..., Call]) -> N
 
 @pytest.mark.parametrize("wire", ["chat", "responses"])
 async def test_models_without_tools_are_offered_none(make_call: Callable[..., Call], wire: Any) -> None:
-    request = ModelRequest("m", "", [user_says("hi")], (READ_FILE,))
+    request = ModelRequest("m", "", [user("hi")], (READ_FILE,))
     for tools in (None, False):
         async with OpenAIServer([error(401, "no")]) as server:
             with pytest.raises(AuthError):
