@@ -151,5 +151,5 @@ def test_only_the_contracts_need_pytest() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False)
     assert done.returncode == 0, done.stderr
-    contracts = ("EmbedderContract", "ProviderContract", "ToolsetContract")
-    assert done.stdout == "".join(f"{name} needs pytest: pip install pytest\n" for name in contracts)
+    suites = ("EmbedderContract", "ProviderContract", "ToolsetContract")
+    assert done.stdout == "".join(f"{suite} needs pytest: pip install pytest\n" for suite in suites)

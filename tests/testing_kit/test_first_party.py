@@ -301,8 +301,9 @@ def first_party(group: str) -> dict[str, str]:
     }
 
 
-def test_every_installed_provider_has_a_suite() -> None:
+def test_every_installed_provider_and_embedder_has_a_suite() -> None:
     assert not set(first_party("openheim.providers")) - {suite.name for suite in SUITES}
+    assert not set(first_party("openheim.embeddings")) - {suite.name for suite in EMBEDDERS}
 
 
 def test_every_installed_embedder_has_a_suite() -> None:

@@ -231,3 +231,8 @@ def test_the_key_is_masked_in_every_form_that_json_gives_it(key: str) -> None:
             told = str(classify(401, {}, text.encode(), settings=settings))
             assert "***" in told
             assert not any(part in told for part in ("quoted", "slash", "schl"))
+
+
+def test_a_model_without_tools_has_a_way_out() -> None:
+    err = classify(400, {}, b'{"error": {"message": "llama3.2:latest does not support tools"}}', settings=SETTINGS)
+    assert isinstance(err, InvalidRequestError) and "tools = false in [providers.mine]" in err.hint
