@@ -197,3 +197,9 @@ async def test_display(work: Path, turn: FakeTurn) -> None:
     result = await call_for_result(turn, "edit_file", path="x", old_string="one", new_string="1")
     assert result.display is not None
     assert result.display["diff"] == {"path": place, "old": "one", "new": "1"}
+
+
+async def test_an_encoding_that_shows_far_below_counts(work: Path, turn: FakeTurn) -> None:
+    old = b"first\n" + b"plain text\n" * 9_000 + "café\n".encode("latin-1")
+    new = await edited(work, turn, old, "first", "héllo")
+    assert new == old.replace(b"first", "héllo".encode("latin-1"))

@@ -146,3 +146,20 @@ async def test_outside_of_a_session_there_are_no_jobs(work: Path) -> None:
     with pytest.raises(ToolError, match="belongs to none"):
         await shell("sleep 328", background=True)
     assert shell.alive() == []
+
+
+async def test_a_call_that_is_cancelled_before_it_names_its_job_leaves_none(work: Path, shell: Shell) -> None:
+    ready = Ready(work)
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
+
+            async def cancel_once_it_runs() -> None:
+                await ready.wait()
+                scope.cancel()
+
+            group.start_soon(cancel_once_it_runs)
+            # It names its job after a first look, unless the command ends before.
+            await shell.call("execute_command", command=f"{ready.say}; exec sleep 324", background=True)
+    if scope.cancelled_caught:
+        assert shell.alive() == []
+    await end_all(shell)

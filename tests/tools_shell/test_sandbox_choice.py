@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def tried_anew() -> Iterator[None]:
     """What was found out about this machine is forgotten, before and after it is made another one."""
-    caches = (bwrap.why_not, landlock.why_not)
+    caches = (bwrap.tried, landlock.tried)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -110,14 +110,19 @@ async def test_a_network_is_never_left_to_commands_that_are_to_have_none(
     assert "network = true" in text
 
 
-def test_a_program_that_is_found_from_the_current_directory_is_not_taken(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("path", [".", "work", "{tmp}/work", "{tmp}/work/.venv/bin", "{tmp}/other:{tmp}/work"])
+def test_a_program_that_is_found_in_the_current_directory_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str
 ) -> None:
-    (tmp_path / "bwrap").write_text("#!/bin/sh\n")
-    (tmp_path / "bwrap").chmod(0o755)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", ".")
+    for folder in (".", "work", "work/.venv/bin", "elsewhere"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "bwrap").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "bwrap").chmod(0o755)
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("PATH", path.format(tmp=tmp_path))
     assert bwrap.find_bwrap() is None
+    monkeypatch.setenv("PATH", f"{path.format(tmp=tmp_path)}:{tmp_path}/elsewhere")
+    assert bwrap.find_bwrap() == str(tmp_path / "elsewhere" / "bwrap")
 
 
 # --- auto ---
@@ -214,3 +219,21 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_the_call(tmp_path: Path) ->
     (tmp_path / "shell").write_text("in the way")
     with pytest.raises(ToolError, match="no private folder for commands can be made"):
         PrivateFolders(tmp_path / "shell").of_session("1")
+
+
+def test_deep_trees_and_folders_without_rights_are_removed(tmp_path: Path) -> None:
+    base = tmp_path / "shell"
+    folders = PrivateFolders(base)
+    place = folders.of_session("1")
+    (place / "closed").mkdir()
+    (place / "closed" / "inner").mkdir()
+    (place / "closed").chmod(0)
+    deep = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(3_000):
+        os.mkdir("d", dir_fd=deep)
+        inner = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=deep)
+        os.close(deep)
+        deep = inner
+    os.close(deep)
+    folders.remove("1")
+    assert [path.name for path in base.iterdir()] == ["lock"]

@@ -39,6 +39,8 @@ _USERS_TOOL_KEYS = {
     ("shell", "network"): "what commands can reach is the user's choice",
     ("shell", "writable"): "what commands can write to is the user's choice",
     ("shell", "hidden"): "what commands cannot read is the user's choice",
+    ("web", "allow_private"): "which private addresses are reached is the user's choice",
+    ("web", "proxy"): "through whom pages are fetched is the user's choice",
 }
 
 #: What a project may say of a provider that the user has.

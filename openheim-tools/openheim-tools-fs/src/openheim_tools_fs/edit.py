@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from openheim import TextBlock, ToolError, ToolResult, Turn, tool
-from openheim_tools_fs.encoding import SAMPLE_BYTES, UTF_8, Encoding, detect
+from openheim_tools_fs.encoding import UTF_8, Encoding, detect_in
 from openheim_tools_fs.replacing import Edit, find_edit
 from openheim_tools_fs.results import counted, edit_display, path_target, printable, short_diff
 from openheim_tools_fs.schemas import EDIT_FILE
@@ -62,7 +62,7 @@ class _Change:
     lines: list[int] = field(default_factory=list)
 
     def made_in(self, data: bytes) -> bytes:
-        encoding = detect(data[:SAMPLE_BYTES]) or UTF_8
+        encoding = detect_in(data) or UTF_8
         edit = find_edit(data, encoding, self.old, self.new)
         if edit is None:
             from openheim_tools_fs.nearest import nearest_lines

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ("SAMPLE_BYTES", "UTF_8", "Encoding", "detect", "utf8_chunks")
+__all__ = ("SAMPLE_BYTES", "UTF_8", "Encoding", "detect", "detect_in", "utf8_chunks")
 
 #: How much of a file's beginning :func:`detect` wants to see.
 SAMPLE_BYTES = 64 * 1024
@@ -70,6 +70,19 @@ def detect(sample: bytes) -> Encoding | None:
         codecs.utf_8_decode(sample, "strict", len(sample) < SAMPLE_BYTES)
     except UnicodeDecodeError:
         return _not_utf8(sample)
+    return UTF_8
+
+
+def detect_in(data: bytes) -> Encoding | None:
+    """As :func:`detect`, of a whole file: one that begins in ASCII may go on in another encoding far below."""
+    encoding = detect(data[:SAMPLE_BYTES])
+    if encoding is not UTF_8 or data.isascii():
+        return encoding
+    try:
+        codecs.utf_8_decode(data, "strict", True)
+    except UnicodeDecodeError as err:
+        start = max(0, err.start - SAMPLE_BYTES // 2)
+        return _not_utf8(data[start : start + SAMPLE_BYTES]) or UTF_8
     return UTF_8
 
 

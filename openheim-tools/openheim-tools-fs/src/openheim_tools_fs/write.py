@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from openheim import TextBlock, ToolError, ToolResult, Turn, tool
-from openheim_tools_fs.encoding import SAMPLE_BYTES, detect
+from openheim_tools_fs.encoding import detect_in
 from openheim_tools_fs.results import counted, edit_display, path_target, printable, short_diff
 from openheim_tools_fs.schemas import WRITE_FILE
 
@@ -62,7 +62,7 @@ def _old_content(files: Files, path: str) -> bytes | None:
 def _in_keeping_with(old: bytes, data: bytes) -> tuple[bytes, list[str]]:
     """The new content with the byte-order mark of the old, and what else the model should know about the old one."""
     notes: list[str] = []
-    encoding = detect(old[:SAMPLE_BYTES])
+    encoding = detect_in(old)
     if encoding is None:
         notes.append("it was a binary file")
     elif not encoding.is_utf8:

@@ -89,7 +89,14 @@ class Jobs:
         job = Job(f"job-{next(self._numbers)}", launch)
         jobs[job.id] = job
         job.process.start(limit_secs=timeout_secs)
-        if await job.process.wait(FIRST_LOOK_SECS):
+        try:
+            has_ended = await job.process.wait(FIRST_LOOK_SECS)
+        except BaseException:
+            # Nobody will ever learn of this job, so nobody could end it.
+            await job.process.end()
+            jobs.pop(job.id, None)
+            raise
+        if has_ended:
             return job.news(turn.result_limit_bytes)
         limit = f" It is ended after {timeout_secs:g} s." if timeout_secs is not None else ""
         return (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import subprocess
 import tempfile
 import threading
 import weakref
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ("PrivateFolders",)
+
+#: Limit of one step of removing a folder.
+_REMOVE_SECS = 60.0
 
 
 class PrivateFolders:
@@ -102,12 +106,25 @@ class _Folder:
         return cls(path, handle)
 
     def remove(self) -> None:
-        # Some caches are written without the right to write to their folders again.
-        for folder, _, _ in os.walk(self.path):
-            with suppress(OSError):
-                os.chmod(folder, 0o700)
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove_tree(self.path)
         os.close(self._handle)
+
+
+def _remove_tree(path: Path) -> None:
+    """Removes what commands have left, however deep and with whatever rights. What cannot be removed stays."""
+    # Python's own way recurses, and commands may make more levels than it can.
+    for program, *arguments in (("chmod", "-R", "u+rwx"), ("rm", "-rf")):
+        # Not from PATH, which may lead to what commands have written.
+        if (found := shutil.which(program, path=os.defpath)) is not None:
+            with suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(
+                    [found, *arguments, "--", str(path)],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=_REMOVE_SECS,
+                )
+    with suppress(RecursionError):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove_all(made: dict[str, _Folder]) -> None:

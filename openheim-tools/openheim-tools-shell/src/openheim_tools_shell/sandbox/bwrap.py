@@ -47,26 +47,55 @@ class _Place(NamedTuple):
         return [self.option, self.source, self.path] if self.source else [self.option, self.path]
 
 
+#: Where systems have it.
+_SYSTEM_PATH = ("/usr/bin", "/bin", "/usr/local/bin")
+
+
 def find_bwrap() -> str | None:
-    """The program, by its full name; one that PATH finds from the current directory is anybody's."""
-    found = shutil.which("bwrap")
-    return found if found and os.path.isabs(found) else None
+    """The program, by its full name.
+
+    Commands can write to their work directory, and PATH may lead there, into an environment of Python for instance: a
+    program from there must not be what confines them.
+    """
+    written = tuple(os.path.join(os.path.realpath(folder), "") for folder in (os.getcwd(), sys.prefix))
+    elsewhere = [
+        folder
+        for folder in os.get_exec_path()
+        if os.path.isabs(folder) and not os.path.join(os.path.realpath(folder), "").startswith(written)
+    ]
+    # A stable sort: the system's own folders first, and else the order of PATH.
+    elsewhere.sort(key=lambda folder: folder not in _SYSTEM_PATH)
+    return shutil.which("bwrap", path=os.pathsep.join(elsewhere)) if elsewhere else None
+
+
+class _TrialFailed(Exception):
+    """For a reason that may be gone the next time, such as a machine that is busy: it must not be remembered."""
+
+
+def why_not(program: str | None, network: bool) -> str:
+    """Why bubblewrap cannot be used here, ``""`` if it can. The first call runs it and may block for a moment."""
+    try:
+        return tried(program, network)
+    except _TrialFailed as err:
+        return str(err)
 
 
 @lru_cache(maxsize=8)
-def why_not(program: str | None, network: bool) -> str:
-    """Why bubblewrap cannot be used here, ``""`` if it can. The first call runs it and may block for a moment."""
+def tried(program: str | None, network: bool) -> str:
+    """As :func:`why_not`, remembered. Raises an exception for what should not be."""
     if not sys.platform.startswith("linux"):
         return "it needs Linux"
     if program is None:
         return "bwrap is not installed (package bubblewrap)"
     command = [program, *_namespaces(network), "--ro-bind", "/", "/", *_system(), "--", "/bin/sh", "-c", ":"]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECS)
-    except subprocess.TimeoutExpired:
-        return f"a trial did not end within {_TRIAL_SECS:g} s"
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECS, start_new_session=True
+        )
+    except subprocess.TimeoutExpired as err:
+        raise _TrialFailed(f"a trial did not end within {_TRIAL_SECS:g} s") from err
     except OSError as err:
-        return f"{program} cannot be run: {err.strerror}"
+        raise _TrialFailed(f"{program} cannot be run: {err.strerror}") from err
     if done.returncode == 0:
         return ""
     said = " ".join(done.stderr.decode("utf-8", "replace").split())[:300]

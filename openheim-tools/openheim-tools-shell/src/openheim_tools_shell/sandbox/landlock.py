@@ -38,9 +38,21 @@ def version() -> int:
         return 0
 
 
-@lru_cache(maxsize=1)
+class _TrialFailed(Exception):
+    """For a reason that may be gone the next time, such as a machine that is busy: it must not be remembered."""
+
+
 def why_not() -> str:
     """Why Landlock cannot be used here, ``""`` if it can. The first call tries it and may block for a moment."""
+    try:
+        return tried()
+    except _TrialFailed as err:
+        return str(err)
+
+
+@lru_cache(maxsize=1)
+def tried() -> str:
+    """As :func:`why_not`, remembered. Raises an exception for what should not be."""
     if not sys.platform.startswith("linux"):
         return "it needs Linux"
     try:
@@ -52,9 +64,11 @@ def why_not() -> str:
         return f"this kernel's version {found} does not keep files from being cut short; Linux 6.2 does"
     command = [*_launcher(), "--write", "/dev/null", "--", "/bin/sh", "-c", ":"]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECS)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECS, start_new_session=True
+        )
     except (subprocess.TimeoutExpired, OSError) as err:
-        return f"a trial failed: {err}"
+        raise _TrialFailed(f"a trial failed: {err}") from err
     said = " ".join(done.stderr.decode("utf-8", "replace").split())[:300]
     return "" if done.returncode == 0 else f"a trial failed: {said or f'exit status {done.returncode}'}"
 
