@@ -146,3 +146,45 @@ def test_the_client_for_scripts_takes_one_too(tmp_path: Path) -> None:
         session = client.new_session(cwd=tmp_path)
         assert session.run("?", response_schema=SCHEMA).value == VALUE
         assert list(session.prompt("?", response_schema=SCHEMA))[-1].value == VALUE  # type: ignore[union-attr]  # as above
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ([], "is list"),
+        ("x", "is str"),
+        (5, "is int"),
+        ({"type": "objekt"}, "type must be one or several of"),
+        ({"type": ["string", "int"]}, "type must be"),
+        ({"type": []}, "type must be"),
+        ({"required": "a"}, "required must be a list of names"),
+        ({"anyOf": 3}, "anyOf must be a list of schemas"),
+        ({"anyOf": [{"type": "int"}]}, r"anyOf\[0\].type must be"),
+        ({"enum": 4}, "enum must be a list"),
+        ({"properties": 5}, "properties must be schemas by name"),
+        ({"properties": {"a": 1}}, "properties.a must be a schema"),
+        ({"items": {"minimum": "a"}}, "items.minimum must be a number"),
+        ({"minLength": -1}, "minLength must be a number, 0 or more"),
+        ({"$ref": "#/nope"}, "leads nowhere"),
+    ],
+)
+async def test_what_is_no_schema_is_refused_before_anything_is_sent(schema: Any, words: str) -> None:
+    async with scripted_session([GOOD]) as run:
+        with pytest.raises(UsageError, match=words):
+            await run.session.run("which city?", response_schema=schema)
+        assert not run.session.messages
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": ["object", "null"], "x-unknown": 3, "format": "date"},
+        {"$defs": {"a/b": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/a~1b"}}, "items": True},
+        {"properties": {"type": {"type": "string"}, "required": {"type": "array"}}},
+        {"$ref": "#"},
+    ],
+)
+async def test_what_is_a_schema_is_taken(schema: Any) -> None:
+    async with scripted_session(["{}"]) as run:
+        assert (await run.session.run("x", response_schema=schema)).value == {}

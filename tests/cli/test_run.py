@@ -317,7 +317,7 @@ def test_usage_and_configuration_errors_send_nothing(openheim: Command, tmp_path
             (["run"], "", "there is no prompt"),
             (["run", " "], "", "there is no prompt"),
             (["run", "--model", "m9", "hi"], 'models = ["m1", "m2"]', "unknown model 'm9' (there are: m1, m2)"),
-            (["run", "--provider", "tset", "hi"], "", "unknown provider 'tset' (there are: test)"),
+            (["run", "--provider", "tset", "hi"], "", "unknown provider 'tset' (did you mean test? there are: "),
             (["run", "--mode", "fast", "hi"], "", "unknown mode 'fast'"),
             (["run", "--allow", "a b", "hi"], "", "cannot read the rule 'a b'"),
             (["run", "--cwd", "nowhere", "hi"], "", "nowhere"),

@@ -299,7 +299,7 @@ def test_an_empty_list_of_models_allows_any(write: Write) -> None:
 
 def test_unknown_providers_get_the_closest_names(write: Write) -> None:
     write(TWO)
-    with pytest.raises(ConfigError, match=r"unknown provider 'alpah' \(there are: alpha\)"):
+    with pytest.raises(ConfigError, match=r"unknown provider 'alpah' \(did you mean alpha\?"):
         select(provider="alpah")
     write('default_provider = "gamma"\n' + TWO)
     with pytest.raises(ConfigError, match="default_provider names unknown provider 'gamma'"):

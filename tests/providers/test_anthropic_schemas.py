@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from openheim_provider_anthropic.schemas import input_schema, output_schema
@@ -44,6 +44,8 @@ def test_any_schema_of_a_tool_is_accepted(schema: dict[str, Any]) -> None:
     assert repr(schema) == before
 
 
+@example({"type": "string", "format": []})
+@example({"type": "object", "properties": {"a": {"type": "string"}}, "required": [[], "a"]})
 @given(schemas)
 def test_any_schema_of_a_reply_is_accepted_or_told_in_words(schema: dict[str, Any]) -> None:
     before = repr(schema)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from openheim.errors import InvalidRequestError
+from openheim.errors import AuthError, InvalidRequestError
 from openheim.messages import (
     ImageBlock,
     Message,
@@ -374,3 +374,13 @@ async def test_a_refusal_that_stays_is_told(make_call: Callable[..., Call]) -> N
         with pytest.raises(InvalidRequestError, match="no stream_options here"):
             await make_call(server.base_url)()
         assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+async def test_models_without_tools_are_offered_none(make_call: Callable[..., Call], wire: Any) -> None:
+    request = ModelRequest("m", "", [user("hi")], (READ_FILE,))
+    for tools in (None, False):
+        async with OpenAIServer([error(401, "no")]) as server:
+            with pytest.raises(AuthError):
+                await make_call(server.base_url, options=Settings(wire=wire, tools=tools))(request)
+            assert ("tools" in server.requests[0].json) is (tools is None)

@@ -105,6 +105,13 @@ def test_when_openheim_is_ended_nothing_is_left(work: Path, shell: Shell, shape:
     assert wait_until_gone(shell.mark) == []
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a child that its parent is gone")
+def test_a_command_that_stops_its_supervisor_does_not_outlive_openheim(work: Path, shell: Shell) -> None:
+    ready = Ready(work)
+    openheim_ended(signal.SIGKILL, shell, work, f"kill -STOP $PPID; {started('chain', ready)}", ready)
+    assert wait_until_gone(shell.mark) == []
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_nothing_is_left_in_100_runs(work: Path, shell: Shell, long_counts: bool) -> None:

@@ -261,3 +261,8 @@ def test_what_stands_in_basic_credentials_is_masked() -> None:
     settings = ProviderSettings("mine", "openai", options=options)
     err = classify(401, {}, b'{"error": "hunter-5f0c is no password of someone:hunter-5f0c"}', settings=settings)
     assert "*** is no password of ***" in err.message
+
+
+def test_a_model_without_tools_has_a_way_out() -> None:
+    err = classify(400, {}, b'{"error": {"message": "llama3.2:latest does not support tools"}}', settings=SETTINGS)
+    assert isinstance(err, InvalidRequestError) and "tools = false in [providers.mine]" in err.hint

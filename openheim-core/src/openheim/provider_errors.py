@@ -212,7 +212,7 @@ def classify_payload(
     said = _bounded(mask_secrets(" ".join(said.split())[:_MASKED_LIMIT], settings))
     return kind(
         f"{name} answered{code}: {said}" if said else f"{name} answered{code or ' with an error'} and no message",
-        hint=_hint(kind, effective, settings, key_variable),
+        hint=_hint(kind, effective, said.lower(), settings, key_variable),
         status=status,
         retry_after_secs=_wait_in(details),
         retryable=_is_retryable(kind, effective, is_page=payload is None and bool(body)),
@@ -283,11 +283,15 @@ def _is_retryable(kind: type[ProviderError], status: int, *, is_page: bool) -> b
     return kind.retryable
 
 
-def _hint(kind: type[ProviderError], status: int, settings: ProviderSettings | None, key_variable: str) -> str:
+def _hint(
+    kind: type[ProviderError], status: int, said: str, settings: ProviderSettings | None, key_variable: str
+) -> str:
     entry = f"[providers.{settings.name}]" if settings is not None and settings.name else "the provider's entry"
     if kind is AuthError:
         key = f"{key_variable}, or env_var and api_key" if key_variable else "env_var or api_key"
         return f"check the key: {key} in {entry}"
+    if kind is InvalidRequestError and "does not support tools" in said:
+        return f"use a model that can call tools, or set tools = false in {entry}"
     if kind is BillingError:
         return "check credit and plan with the service"
     if kind is ModelNotFoundError:

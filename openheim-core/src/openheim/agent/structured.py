@@ -37,8 +37,16 @@ def checked_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a schema as JSON has it, which nobody else can change.
 
     Raises:
-        UsageError: it is no object, has no form in JSON, or is too long.
+        UsageError: it is no object, has no form in JSON, is too long, or no JSON Schema.
     """
+    from collections.abc import Mapping
+
+    from openheim.agent.schema_faults import schema_faults
+
+    if not isinstance(schema, Mapping):
+        raise UsageError(
+            f"the schema of the answer is {type(schema).__name__}, and has to be an object", hint="pass a JSON Schema"
+        )
     try:
         text = json.dumps(dict(schema), allow_nan=False)
         copy: dict[str, Any] = json.loads(text)
@@ -47,6 +55,10 @@ def checked_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     if len(text) > MAX_SCHEMA_CHARACTERS:
         raise UsageError(
             f"the schema of the answer is longer than {MAX_SCHEMA_CHARACTERS // 1024} KiB", hint="pass a shorter one"
+        )
+    for path, fault in schema_faults(copy):
+        raise UsageError(
+            f"the schema of the answer is no JSON Schema: {shown_path(path) or 'it'} {fault}", hint="correct it there"
         )
     return copy
 

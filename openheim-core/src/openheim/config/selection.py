@@ -75,7 +75,7 @@ def select_provider(
     """
     env = os.environ if environment is None else environment
     if provider is not None:
-        return _checked(config, _existing(config, provider), model, env)
+        return _checked(config, _existing(config, provider, installed=installed), model, env)
     if model is not None:
         return _by_model(config, model, env, installed)
     name, notice = default_provider(config, env, installed)
@@ -127,14 +127,20 @@ def _demo_notice(keyed: list[str], there: list[str]) -> str:
     return f"no provider is configured and {lacking}, {answers}; {advice}"
 
 
-def _existing(config: Config, name: str, lead: str = "") -> str:
+def _existing(config: Config, name: str, lead: str = "", installed: Installed | None = None) -> str:
     if name in config.providers or is_kind(name):
         return name
-    names = provider_names(config)
-    close = get_close_matches(name, names, 2) or names
     from openheim.config.masking import without_keys
 
-    hint = without_keys(f"there are: {', '.join(close)}")
+    names = provider_names(config)
+    close = get_close_matches(name, names, 1)
+    if installed is not None and name in installed():
+        hint = f'a plugin of this kind is installed: give it an entry, [providers.{name}] with kind = "{name}"'
+    elif close:
+        hint = f"did you mean {close[0]}? there are: {', '.join(names)}"
+    else:
+        hint = f"there are: {', '.join(names)}"
+    hint = without_keys(hint)
     raise ConfigError(f"{lead}unknown provider {without_keys(name)!r}", hint=hint)
 
 

@@ -143,7 +143,9 @@ class BoundProviders:
         memory = self._loaded.config.memory
         name, model = ((value or "").strip() for value in (memory.embedding_provider, memory.embedding_model))
         if self._embedder is None and name and model:
-            selection = select_provider(self._loaded.config, provider=name, model=model)
+            selection = select_provider(
+                self._loaded.config, provider=name, model=model, installed=lambda: self._host.names("providers")
+            )
             settings = self._with_options(selection, "embeddings")
             self.secrets.update(settings.secrets)
             self._embedder = self._host.create_embedder(settings.kind, settings, model, self._http())

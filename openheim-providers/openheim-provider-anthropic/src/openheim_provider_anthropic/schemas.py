@@ -198,14 +198,16 @@ class _OutputForm:
                 raise _Inexpressible  # A mapping from any names: closed, it could only be empty.
             rest.pop("additionalProperties", None)
             out["properties"] = {name: self.of(member, inner) for name, member in properties.items()}
-            out["required"] = [name for name in _list(rest.pop("required", [])) if name in properties]
+            out["required"] = [
+                name for name in _list(rest.pop("required", [])) if isinstance(name, str) and name in properties
+            ]
             out["additionalProperties"] = False
         elif kind == "array":
             if "items" in rest:
                 out["items"] = self.of(rest.pop("items"), inner)
             if rest.get("minItems") in (0, 1):
                 out["minItems"] = rest.pop("minItems")
-        elif kind == "string" and rest.get("format") in _OUTPUT_FORMATS:
+        elif kind == "string" and isinstance(form := rest.get("format"), str) and form in _OUTPUT_FORMATS:
             out["format"] = rest.pop("format")
 
     def _referred(self, reference: Any, above: tuple[str, ...]) -> dict[str, Any]:

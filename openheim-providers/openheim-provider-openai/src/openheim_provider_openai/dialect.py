@@ -41,6 +41,7 @@ class Dialect(NamedTuple):
         reasoning: whether models think first; None for what their names say.
         reasoning_summary: which summary of thoughts is asked for; None for ``auto`` until the service refuses it.
         reasoning_details: whether ``reasoning_details`` of replies go back with them, on Chat.
+        tools: whether requests may have tools.
         images: whether models can look at images; None for what their names say.
     """
 
@@ -57,6 +58,7 @@ class Dialect(NamedTuple):
     reasoning: bool | None = None
     reasoning_summary: str | None = None
     reasoning_details: bool = False
+    tools: bool = True
     images: bool | None = False
 
     def wire_for(self, model: str) -> str:
@@ -118,5 +120,6 @@ _OWN = (
     "reasoning",
     "reasoning_summary",
     "reasoning_details",
+    "tools",
     "images",
 )

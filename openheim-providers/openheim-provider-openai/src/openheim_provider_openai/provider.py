@@ -144,7 +144,7 @@ class OpenAIProvider:
                 )
         if dialect.prompt_cache_key and request.session_id:
             parameters["prompt_cache_key"] = _cache_key(request.session_id)
-        tools = self._chat_tools.encode(request.tools)
+        tools = self._chat_tools.encode(request.tools if dialect.tools else ())
         fields = _merged(parameters, self._extra_body)
         content = chat_body(request, dialect, self._settings.name, tools.field, fields, system=system)
         return "/chat/completions", content, optional, tools.names
@@ -183,7 +183,7 @@ class OpenAIProvider:
                 parameters["text"] = {"format": {"type": "json_schema"} | _format(schema)}
         if request.session_id:
             parameters["prompt_cache_key"] = _cache_key(request.session_id)
-        tools = self._responses_tools.encode(request.tools)
+        tools = self._responses_tools.encode(request.tools if self._dialect.tools else ())
         items = self._item_encoder(replays=reasons)
         content = responses_body(request, items, tools.field, _merged(parameters, self._extra_body), system=system)
         return _RESPONSES_PATH, content, optional, tools.names

@@ -66,6 +66,10 @@ class Settings(ServiceSettings):
     reasoning_details: bool | None = Field(
         default=None, description="Whether reasoning_details of replies go back with them. For the Chat wire."
     )
+    tools: bool | None = Field(
+        default=None,
+        description="False where requests with tools are refused: the model answers with text alone.",
+    )
     images: bool | None = Field(
         default=None,
         description="Whether models can look at images that tools find; left out, OpenAI's own can, by their names.",

@@ -87,6 +87,8 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._ask_to_end)
         self._prctl = _prctl()
+        # A command may have stopped this process. When openheim is gone, nobody else would wake it up to see that.
+        self._prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
         self._sees_all = self._prctl(_PR_SET_CHILD_SUBREAPER, 1) and os.path.exists("/proc/self/stat")
         self._poll = select.poll()
         self._poll.register(self._wake, select.POLLIN)
