@@ -131,6 +131,15 @@ def test_odd_entries_are_left_out(openheim: Command) -> None:
     ]
 
 
+def test_a_list_that_is_too_long_is_cut_and_told(openheim: Command) -> None:
+    with OpenAIServer(models=listing(*({"id": f"m{number}"} for number in range(10_001)))) as server:
+        openheim.use(server, 'default_model = "m1"')
+        ended = openheim("models", "--refresh", "--json")
+    assert ended.code == 0
+    assert "warning: provider 'test' lists more than 10000 models" in ended.err
+    assert len(ended.json["providers"]["test"]["listed"]) == 10_000
+
+
 def test_a_damaged_list_is_as_good_as_none(openheim: Command) -> None:
     with OpenAIServer([text("hi")], models=SIZED) as server:
         openheim.use(server, 'default_model = "big"')

@@ -89,6 +89,8 @@ def test_a_credential_in_a_header_is_never_sent_in_clear(name: str) -> None:
         {"unknown": 1},
         {"cache": "2h"},
         {"extra_headers": {"a": 1}},
+        {"extra_headers": {"Transfer-Encoding": "chunked"}},
+        {"extra_body": {"x": {"y": [float("inf")]}}},
         {"extra_body": {"messages": []}},
         {"extra_body": {"system": "x", "temperature": 1}},
         {"server_tools": [{"name": "web_search"}]},

@@ -87,6 +87,8 @@ def test_a_credential_in_a_header_is_never_sent_in_clear(what: str, name: str) -
     [
         {"unknown": 1},
         {"extra_headers": {"a": 1}},
+        {"extra_headers": {"Transfer-Encoding": "chunked"}},
+        {"extra_body": {"x": {"y": [float("inf")]}}},
         {"extra_body": {"contents": []}},
         {"extra_body": {"system_instruction": {}}},
         {"extra_body": {"tools": []}},

@@ -93,6 +93,7 @@ LEFT: list[tuple[Any, dict[str, Any]]] = [
     ),
     ({"$ref": "https://example.org/schema"}, ANYTHING),
     ({"$ref": "#/$defs/nowhere"}, ANYTHING),
+    ({"$ref": f"#/examples/{'1' * 5000}", "examples": [1]}, ANYTHING),
     ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, ANYTHING),
     ({"if": STRING, "then": {}, "not": {}, "type": "boolean", "x-own": 1}, {"type": "boolean"}),
 ]

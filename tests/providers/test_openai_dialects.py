@@ -257,6 +257,7 @@ TREE = {"type": "object", "properties": {"below": {"type": "array", "items": {"$
             ["kind"],
         ),
         ({"$defs": {"Tree": TREE}, "$ref": "#/$defs/Tree"}, TREE["properties"], None),
+        ({"$ref": f"#/examples/{'1' * 5000}", "examples": [1], "properties": {}}, {}, None),
         (
             {"$defs": {"Loop": {"$ref": "#/$defs/Loop"}}, "allOf": [{"$ref": "#/$defs/Loop"}, TREE]},
             TREE["properties"],

@@ -66,8 +66,18 @@ async def test_one_without_a_list_says_nothing() -> None:
 
 async def test_a_list_without_end_has_one() -> None:
     endless = (ModelInfo(f"m{number}") for number in itertools.count())
-    found = await ask_for_models(Listing(lambda: endless), "mine")
+    told: list[str] = []
+    found = await ask_for_models(Listing(lambda: endless), "mine", told.append)
     assert found is not None and len(found) == MAX_MODELS
+    assert told == [f"provider 'mine' lists more than {MAX_MODELS} models; the others are left out"]
+
+
+async def test_a_list_of_just_the_most_is_whole() -> None:
+    told: list[str] = []
+    most = [ModelInfo(f"m{number}") for number in range(MAX_MODELS)]
+    found = await ask_for_models(Listing(lambda: most), "mine", told.append)
+    assert found is not None and len(found) == MAX_MODELS
+    assert told == []
 
 
 def test_a_list_is_read_as_it_was_stored(tmp_path: Path) -> None:

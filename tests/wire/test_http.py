@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import socket
 import threading
+import traceback
 import zlib
 from collections.abc import AsyncIterator, Callable
 from typing import Literal
@@ -355,20 +356,51 @@ async def test_a_connection_that_breaks(http: HttpClient, reply: Reply) -> None:
         assert caught.value.retryable
 
 
-async def test_an_answer_that_is_no_http(http: HttpClient) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+NO_HTTP = {
+    "another protocol": b"SSH-2.0-%s\r\n\r\n",
+    "a status line": b"HTTP/1.1 %s\r\n\r\n",
+    "a header without a colon": b"HTTP/1.1 200 OK\r\n%s\r\n\r\n",
+    "a header's name": b"HTTP/1.1 200 OK\r\nauth %s: x\r\n\r\n",
+    "a header's value": b"HTTP/1.1 200 OK\r\na: %s\x00\r\n\r\n",
+    "a length": b"HTTP/1.1 200 OK\r\ncontent-length: %s\r\n\r\n",
+    "a framing": b"HTTP/1.1 200 OK\r\ntransfer-encoding: %s\r\n\r\n",
+    "a chunk's head": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n%s\r\n",
+    "a chunk's end": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx%s\r\n",
+    "a trailer": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n%s\r\n\r\n",
+}
 
-        def answer() -> None:
+
+@pytest.mark.parametrize("way", ["direct", "proxied"])
+@pytest.mark.parametrize("answer", NO_HTTP.values(), ids=NO_HTTP)
+async def test_an_answer_that_is_no_http_is_not_quoted(way: str, answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+        def serve() -> None:
             connection, _ = listener.accept()
             with connection:
                 connection.recv(1000)
-                connection.sendall(b"SSH-2.0-server\r\n\r\n")
+                connection.sendall(answer % SECRET.encode())
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(anyio.to_thread.run_sync, answer)
-            with pytest.raises(ProviderConnectionError, match="broke"):
-                await fetch(http, f"http://127.0.0.1:{port}")
+        http = HttpClient(proxy=address if way == "proxied" else "")
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(anyio.to_thread.run_sync, serve)
+                with pytest.raises(ProviderConnectionError, match=r"broke: [a-z]") as caught:
+                    await fetch(http, "http://models.test" if way == "proxied" else address)
+            await http.aclose()
+    # A traceback shows the causes too.
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("length", ["1", "99", "x"])
+async def test_a_length_that_is_not_that_of_the_request(http: HttpClient, length: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(ProviderConnectionError, match="cannot be sent") as caught:
+            async with http.stream("POST", address, headers={"content-length": length}, content=b"abc"):
+                pass
+    assert not caught.value.retryable
 
 
 def unused_port() -> int:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import struct
+from base64 import b64encode
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -22,7 +26,7 @@ from openheim.errors import (
     RateLimitedError,
     ServerError,
 )
-from openheim.provider_errors import MESSAGE_LIMIT, classify, classify_payload
+from openheim.provider_errors import MESSAGE_LIMIT, classify, classify_payload, mask_secrets
 from openheim.providers import ProviderSettings
 from openheim.retry import RetryPolicy
 
@@ -226,11 +230,37 @@ def test_codes_that_are_no_status(code: str) -> None:
 @pytest.mark.parametrize("key", ['sk-"quoted"-5f0c', "sk-back\\slash-5f0c", "sk-schlüssel-5f0c"])
 def test_the_key_is_masked_in_every_form_that_json_gives_it(key: str) -> None:
     settings = ProviderSettings("mine", "openai", api_key=key)
-    for body in ({"x": key}, {"errors": [key]}, {"detail": {"key": key}}):
+    quoted = json.dumps({"key": key})
+    for body in ({"x": key}, {"errors": [key]}, {"detail": {"key": key}}, {"x": quoted}, {"x": json.dumps([quoted])}):
         for text in (json.dumps(body), json.dumps(body, ensure_ascii=False)):
             told = str(classify(401, {}, text.encode(), settings=settings))
             assert "***" in told
             assert not any(part in told for part in ("quoted", "slash", "schl"))
+
+
+@pytest.mark.parametrize("key", ["ab+/5f0c==", "sk-back\\\\slash-5f0c", "sk-schlüssel-\U0001f511", "sk \ud83d 5f0c"])
+def test_the_key_is_masked_as_any_writer_of_json_and_of_addresses_may_write_it(key: str) -> None:
+    settings = ProviderSettings("mine", "openai", api_key=key)
+    units = key.encode("utf-16-be", "surrogatepass")
+    numbers = "".join(rf"\u{unit:04X}" for unit in struct.unpack(f">{len(units) // 2}H", units))
+    forms = [json.dumps(key)[1:-1].replace("/", r"\/"), numbers, numbers.lower(), json.dumps(numbers)[1:-1]]
+    if "\ud83d" not in key:  # half of a character is in no address
+        forms += [quote(key), quote_plus(key, safe=" "), quote(key, safe="").lower()]
+    assert [mask_secrets(f"<{form}>", settings) for form in forms] == ["<***>"] * len(forms)
+
+
+def test_masking_takes_no_longer_for_text_that_is_made_for_it() -> None:
+    settings = ProviderSettings("mine", "openai", api_key="\\" * 12 + "a\\b\\c" * 10)
+    for text in ("\\" * 10_000_000, "\\u005c" * 100_000, ("\\" * 12 + "a\\b\\") * 10_000):
+        classify_payload({"error": {"message": text}}, settings=settings)
+
+
+def test_what_stands_in_basic_credentials_is_masked() -> None:
+    value = "Basic " + b64encode(b"someone:hunter-5f0c").decode()
+    options = SimpleNamespace(extra_headers={"authorization": value})
+    settings = ProviderSettings("mine", "openai", options=options)
+    err = classify(401, {}, b'{"error": "hunter-5f0c is no password of someone:hunter-5f0c"}', settings=settings)
+    assert "*** is no password of ***" in err.message
 
 
 def test_a_model_without_tools_has_a_way_out() -> None:

@@ -34,12 +34,27 @@ def secrets_in_headers(headers: Mapping[str, str]) -> list[str]:
     """What must not be shown of headers: values of those that carry a credential, or that look like a key.
 
     A value that holds more than the secret is in it whole, and its parts are too, for whoever repeats one may leave out
-    ``Bearer``.
+    ``Bearer``, or decode what follows ``Basic`` (RFC 7617).
     """
     from openheim.config.masking import is_secret_name, without_keys
 
     found: dict[str, None] = {}
     for name, value in headers.items():
         if credential_headers((name,)) or is_secret_name(name) or without_keys(value) != value:
-            found |= dict.fromkeys((value, *(part for part in _BETWEEN.split(value) if len(part) >= _LEAST_PART)))
+            parts = (part for part in _BETWEEN.split(value) if len(part) >= _LEAST_PART)
+            found |= dict.fromkeys((value, *parts, *_basic_secrets(value)))
     return list(found)
+
+
+def _basic_secrets(value: str) -> list[str]:
+    """User and password together, and the password."""
+    scheme, _, encoded = value.partition(" ")
+    if scheme.lower() != "basic":
+        return []
+    from base64 import b64decode
+
+    try:
+        both = b64decode(encoded.strip(), validate=True).decode()
+    except ValueError:
+        return []
+    return [both, both.partition(":")[2]]

@@ -138,7 +138,7 @@ class HttpExchange:
             translated = errors.translate(err)
             if translated is None:
                 raise
-            raise translated from err
+            raise translated from errors.shown_cause(err)
         self._response = HttpResponse(answer, errors, timeout)
         return self._response
 
@@ -224,7 +224,7 @@ class HttpResponse:
             translated = self._errors.translate(err)
             if translated is None or translated is err:
                 raise
-            raise translated from err
+            raise translated from self._errors.shown_cause(err)
         self._ended = True
 
     async def read(self, limit_bytes: int, *, within_secs: float | None = None) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from openheim.errors import (
@@ -128,6 +129,12 @@ _BILLING_TEXTS = ("credit balance is too low", "reached your specified api usage
 
 _THROTTLE_TEXTS = ("throttlingexception", "rate limit", "too many requests", "tokens per minute", "requests per minute")
 
+#: What is masked as one: a single character, or backslashes in a row.
+_RUNS = re.compile(r"\\+|[^\\]", re.DOTALL)
+
+#: Characters of a message that are looked through for secrets; those behind them are not shown.
+_MASKED_LIMIT = 64 * 1024
+
 #: Parts of messages of services that have no code for a request that is too long.
 _OVERFLOW_TEXTS = (
     "context_length_exceeded",
@@ -202,7 +209,7 @@ def classify_payload(
     kind = _kind(effective, words, said.lower(), body.lower())
     name = (settings.name if settings is not None else "") or "the service"
     code = f" with HTTP {effective}" if effective >= 300 else ""
-    said = _bounded(mask_secrets(said, settings))
+    said = _bounded(mask_secrets(" ".join(said.split())[:_MASKED_LIMIT], settings))
     return kind(
         f"{name} answered{code}: {said}" if said else f"{name} answered{code or ' with an error'} and no message",
         hint=_hint(kind, effective, said.lower(), settings, key_variable),
@@ -213,20 +220,33 @@ def classify_payload(
 
 
 def mask_secrets(text: str, settings: ProviderSettings | None) -> str:
-    """``text`` without the :attr:`~openheim.providers.ProviderSettings.secrets` of an entry, also in JSON's words."""
+    """``text`` without the :attr:`~openheim.providers.ProviderSettings.secrets` of an entry, however they are escaped:
+    as in JSON, also within another JSON text, and as in addresses."""
     for secret in settings.secrets if settings is not None else ():
         # Placeholders such as "x", which local servers are given, are no secrets and would tear up every message.
         if len(secret) >= 4:
-            for form in _forms(secret):
-                text = text.replace(form, "***")
+            text = _escaped_form(secret).sub("***", text)
     return text
 
 
-def _forms(secret: str) -> set[str]:
-    """A secret as it is, and as it stands in JSON texts and in addresses."""
-    from urllib.parse import quote
+@lru_cache(maxsize=64)
+def _escaped_form(secret: str) -> re.Pattern[str]:
+    return re.compile("".join(_run_form(run[0], len(run[0])) for run in _RUNS.finditer(secret)))
 
-    return {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], quote(secret, safe="")}
+
+def _run_form(run: str, size: int) -> str:
+    """A pattern for one character, or for some backslashes: as they are, and as writers of JSON and of addresses may
+    write them (RFC 8259, 7; RFC 3986, 2.1). JSON within JSON doubles the backslashes, up to three times here."""
+    in_address = "".join(f"%{byte:02x}" for byte in run[0].encode("utf-8", "surrogatepass"))
+    in_json = "".join(rf"\\{{1,8}}+u{unit.hex()}" for unit in _units(run[0]))
+    if run[0] == "\\":
+        return rf"(?:(?i:{in_json}|{in_address})|\\){{{size},{8 * size}}}"
+    return rf"(?:\\{{0,8}}+{re.escape(run)}|(?i:{in_json}|{in_address}))"
+
+
+def _units(character: str) -> list[bytes]:
+    encoded = character.encode("utf-16-be", "surrogatepass")
+    return [encoded[start : start + 2] for start in range(0, len(encoded), 2)]
 
 
 def _kind(status: int, words: list[str], said: str, body: str) -> type[ProviderError]:
@@ -373,5 +393,4 @@ def _asked_wait(headers: Mapping[str, str], now: datetime | None) -> float | Non
 
 
 def _bounded(text: str) -> str:
-    text = " ".join(text.split())
     return text if len(text) <= MESSAGE_LIMIT else f"{text[: MESSAGE_LIMIT - 1]}…"

@@ -11,9 +11,21 @@ from openheim.jsontext import wire_bytes
 __all__ = ("ServiceSettings",)
 
 
-#: Headers about the connection, and about where the body ends: two answers to that are an attack (RFC 9112, 6.3).
+#: Headers about the connection, about where it leads (api_base says that), and about where the body ends: two answers
+#: to that are an attack (RFC 9112, 6.3).
 _FRAMING = frozenset(
-    ("connection", "content-length", "expect", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
+    (
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    )
 )
 
 
@@ -37,7 +49,9 @@ class ServiceSettings(BaseModel):
     def _lower_case_names(cls, headers: dict[str, str]) -> dict[str, str]:
         headers = {name.lower(): value for name, value in headers.items()}
         if framing := sorted(_FRAMING & headers.keys()):
-            raise ValueError(f"{', '.join(framing)} cannot be set here, since it says how a request is sent")
+            raise ValueError(
+                f"{', '.join(framing)} cannot be set here, since openheim writes what says how a request is sent"
+            )
         return headers
 
     @field_validator("extra_body")

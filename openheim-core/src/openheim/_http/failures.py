@@ -34,6 +34,12 @@ class RequestErrors:
         if type(err).__module__.partition(".")[0] == "httpx" and err.__cause__ is not None:
             # Through a proxy, httpx makes errors of its own of those of httpcore.
             err = err.__cause__
+        if type(err).__module__.partition(".")[0] == "h11" or isinstance(err, httpcore.LocalProtocolError):
+            return ProviderConnectionError(
+                f"the request to {self._target.origin} cannot be sent: {_reason(err)}",
+                hint="check extra_headers",
+                retryable=False,
+            )
         match err:
             case ProviderError():
                 return err
@@ -54,6 +60,11 @@ class RequestErrors:
             case httpcore.NetworkError() | httpcore.ProtocolError() | OSError():
                 return ProviderConnectionError(f"the connection to {self._target.origin} broke: {_reason(err)}")
         return None
+
+    def shown_cause(self, err: BaseException) -> BaseException | None:
+        """``err``, to be named as the cause of its translation; None if its own words may quote the other side."""
+        quotes = isinstance(err, httpcore.ProtocolError | httpcore.ProxyError)
+        return None if quotes or type(err).__module__.partition(".")[0] in _QUOTING else err
 
     def _unconnected(self, err: BaseException) -> ProviderError:
         for cause in _causes(err):
@@ -84,8 +95,11 @@ def _causes(err: BaseException) -> Iterator[BaseException]:
             current = current.__cause__ or current.__context__
 
 
-#: In words of the library, what comes from the other side stands behind one of these. It may hold a key.
-_QUOTED = re.compile(r"""\bb?['"].*|\bbytearray\b.*|:.*""", re.DOTALL)
+#: Libraries whose errors about what came quote it.
+_QUOTING = frozenset(("h11", "httpx"))
+
+#: In their words, what comes from the other side stands behind one of these. It may hold a key.
+_QUOTED = re.compile(r"""\bb?['"].*|\bbytearray\b.*|:(?! chunked is supported$).*""", re.DOTALL)
 
 
 def _reason(err: BaseException) -> str:

@@ -37,7 +37,7 @@ def refresh_models(runtime: Runtime, names: Sequence[str]) -> bool:
             binding = runtime.bind(name, None)
             settings = runtime.provider_settings(name)
             with anyio.fail_after(REFRESH_TIMEOUT_SECS):
-                models = await ask_for_models(binding.provider, name)
+                models = await ask_for_models(binding.provider, name, warn)
             if models is None:
                 note(f"provider {name!r} does not list its models")
                 return

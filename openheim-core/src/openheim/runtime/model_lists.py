@@ -7,6 +7,7 @@ is as good as none.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from dataclasses import dataclass
 from itertools import islice
@@ -18,12 +19,14 @@ from openheim.errors import ProviderError, ServerError, StorageError
 from openheim.providers import ModelInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from openheim.providers import Provider
 
 __all__ = ("MAX_MODELS", "ListSource", "ModelList", "ask_for_models", "read_models", "store_models")
+
+_log = logging.getLogger(__name__)
 
 #: Models of one list that are kept; the longest that a service is known to have is a tenth of that.
 MAX_MODELS = 10_000
@@ -58,11 +61,14 @@ class ModelList:
     models: dict[str, ModelInfo]
 
 
-async def ask_for_models(provider: Provider, name: str) -> tuple[ModelInfo, ...] | None:
+async def ask_for_models(
+    provider: Provider, name: str, report: Callable[[str], None] = _log.warning
+) -> tuple[ModelInfo, ...] | None:
     """Asks a provider for its models: those that have a usable name, each once, sorted; at most :data:`MAX_MODELS`.
 
     Args:
         name: the entry's, for errors.
+        report: told, in a sentence, of models that were left out.
 
     Returns:
         None if it has no way to say.
@@ -77,7 +83,9 @@ async def ask_for_models(provider: Provider, name: str) -> tuple[ModelInfo, ...]
         listed: Any = await ask()
         if isinstance(listed, str | bytes):
             raise TypeError("text")
-        infos = _usable(islice(listed, MAX_MODELS))
+        rest = iter(listed)
+        infos = _usable(islice(rest, MAX_MODELS))
+        is_cut = next(rest, None) is not None
     except ProviderError:
         raise
     except Exception as err:  # whatever a plugin raises or returns is what is wrong with it
@@ -86,6 +94,8 @@ async def ask_for_models(provider: Provider, name: str) -> tuple[ModelInfo, ...]
             hint="this is a fault in its plugin",
             retryable=False,
         ) from err
+    if is_cut:
+        report(f"provider {name!r} lists more than {MAX_MODELS} models; the others are left out")
     return tuple(infos[key] for key in sorted(infos))
 
 

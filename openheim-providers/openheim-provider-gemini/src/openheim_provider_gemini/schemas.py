@@ -155,7 +155,7 @@ def _target(root: Mapping[str, Any], reference: str) -> Mapping[str, Any]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, Mapping):
             found = found.get(name)
-        elif isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+        elif isinstance(found, list) and name.isdecimal() and len(name) < 10 and int(name) < len(found):
             found = found[int(name)]
         else:
             return {}

@@ -292,7 +292,7 @@ def _model_infos(payload: Any) -> list[ModelInfo] | None:
 
 def _model_info(entry: dict[str, Any]) -> ModelInfo:
     def size(*names: str) -> int | None:
-        return next((entry[name] for name in names if isinstance(entry.get(name), int) and entry[name] > 0), None)
+        return next((entry[name] for name in names if type(entry.get(name)) is int and entry[name] > 0), None)
 
     return ModelInfo(
         entry["id"], size("context_window", "context_length", "max_model_len"), size("max_output_tokens", "max_tokens")

@@ -131,7 +131,7 @@ def _target(root: Mapping[str, Any], reference: Any) -> Mapping[str, Any]:
         return {}
     for step in reference[1:].split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+        if isinstance(found, list) and name.isdecimal() and len(name) < 10 and int(name) < len(found):
             found = found[int(name)]
         else:
             found = found.get(name) if isinstance(found, dict) else None
