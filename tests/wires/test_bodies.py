@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from openheim import Client
+from openheim import Client, receiving
 from openheim.retry import RetryPolicy
 from tests.support.replies import Pause, Reply, raw
 from tests.wires.services import WIRES
@@ -63,3 +63,13 @@ async def test_the_error_page_of_a_server_that_keeps_its_connection(wire: str, t
     page = raw([b"<!doctype html>", b"<title>Sign in</title>"], content_type="text/html").ending("clean")
     outcome = await outcome_of(wire, page.paused(Pause(0.05), 1), tmp_path)
     assert "Sign in" in str(outcome.error)
+
+
+@pytest.mark.parametrize("alive", [b": still here\n\n", b'event: ping\ndata: {"type": "ping"}\n\n', b":"])
+async def test_a_stream_of_nothing_but_signs_of_life(
+    wire: str, alive: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They keep an answer alive for long, and not forever."""
+    monkeypatch.setattr(receiving, "_QUIET_SECS", 0)
+    outcome = await outcome_of(wire, raw([alive] * 1000).slow(0.05), tmp_path, timeout_secs=0.5)
+    assert outcome.error.kind == "timeout" and "kept the connection alive" in outcome.error.message
