@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,17 @@ from tests.wires.services import WIRES
 from tests.wires.test_hostile_streams import served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("wire", WIRES)]
+
+#: A reply in one piece, by wire.
+DOCUMENTS: dict[str, Any] = {
+    "chat": {"choices": [{"index": 0, "message": {"content": "whole"}, "finish_reason": "stop"}]},
+    "responses": {
+        "status": "completed",
+        "output": [{"type": "message", "content": [{"type": "output_text", "text": "whole"}]}],
+    },
+    "anthropic": {"content": [{"type": "text", "text": "whole"}], "stop_reason": "end_turn"},
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "whole"}]}, "finishReason": "STOP"}]},
+}
 
 
 async def outcome_of(wire: str, reply: Reply, tmp_path: Path, timeout_secs: float = 20) -> Any:
@@ -73,3 +85,10 @@ async def test_a_stream_of_nothing_but_signs_of_life(
     monkeypatch.setattr(receiving, "_QUIET_SECS", 0)
     outcome = await outcome_of(wire, raw([alive] * 1000).slow(0.05), tmp_path, timeout_secs=0.5)
     assert outcome.error.kind == "timeout" and "kept the connection alive" in outcome.error.message
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", "text/event-stream"])
+async def test_a_document_whatever_it_calls_itself(wire: str, content_type: str, tmp_path: Path) -> None:
+    document = json.dumps(DOCUMENTS[wire], indent=2)
+    outcome = await outcome_of(wire, raw(document, content_type=content_type), tmp_path)
+    assert (outcome.error, outcome.text) == (None, "whole")

@@ -306,7 +306,7 @@ async def _read_stream(
 ) -> None:
     """Reads an answer that is a stream: ``beginning``, and then ``chunks``."""
     decoder = SSEDecoder()
-    start = b""
+    start = bytearray()
     with anyio.CancelScope() as waiting:
         stream = _Stream(decoder, assembler, waiting, max(_QUIET_SECS, response.timeout_secs))
         if beginning:
@@ -316,7 +316,7 @@ async def _read_stream(
                 stream.take(chunk)
                 if assembler.done:
                     break
-                if not assembler.is_started and len(start) < _ERROR_BYTES:
+                if not assembler.is_started and len(start) < _DOCUMENT_BYTES:
                     start += chunk
     if assembler.done:
         await response.drain()
@@ -324,7 +324,7 @@ async def _read_stream(
     for event in decoder.flush():
         assembler.feed(event)
     if not assembler.is_started and start.lstrip().startswith((b"{", b"[", b"<")):
-        raise classified(response, start)
+        _take_document(start, response, assembler, classified)  # Here too bytes tell, not labels.
 
 
 class _Stream:
@@ -404,6 +404,16 @@ async def _read_document(
         body += chunk
         if len(body) > _DOCUMENT_BYTES:
             raise ServerError(f"the service answered with more than {_DOCUMENT_BYTES} bytes", retryable=False)
+    _take_document(body, response, assembler, classified)
+
+
+def _take_document(
+    body: bytearray,
+    response: HttpResponse,
+    assembler: EventAssembler,
+    classified: Callable[[HttpResponse, bytes], ProviderError],
+) -> None:
+    """Takes a whole answer that is no stream, or raises the error that it stands for."""
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError):
