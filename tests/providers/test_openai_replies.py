@@ -679,3 +679,22 @@ async def test_an_id_that_is_too_long_is_replaced(make_call: Callable[..., Call]
     reply = await reply_to(make_call, events(chunk({"tool_calls": [call]}), chunk({}, "tool_calls")))
     block = reply.content[0]
     assert isinstance(block, ToolUseBlock) and block.name == "read" and 1 < len(block.id) < 100
+
+
+async def test_pieces_that_repeat_the_name_of_their_call_are_read_again_within_bounds(
+    make_call: Callable[..., Call], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them might be another call, if the arguments before it are an object: asked for each, it is quadratic."""
+    asked = 0
+
+    def is_object(text: str) -> bool:
+        nonlocal asked
+        asked += len(text)
+        return False
+
+    monkeypatch.setattr("openheim_provider_openai.tool_calls.is_object", is_object)
+    piece = {"index": 0, "id": "a", "function": {"name": "read", "arguments": "}"}}
+    flood = [{**piece, "function": {"name": "read", "arguments": "{"}}, *[piece] * 20_000]
+    block = (await reply_to(make_call, events(chunk({"tool_calls": flood}), chunk({}, "tool_calls")))).content[0]
+    assert isinstance(block, ToolUseBlock) and len(block.arguments) == 20_001
+    assert 0 < asked <= 64 * 64 * 1024

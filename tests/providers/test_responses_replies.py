@@ -24,6 +24,7 @@ from openheim.errors import (
     ServerError,
 )
 from openheim.events import Delta, TextDelta, ThinkingDelta, ToolCallDelta
+from openheim.jsontext import is_deep
 from openheim.messages import Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, Usage
 from openheim.providers import ModelReply, ModelRequest, Provider, ProviderSettings, ToolSpec
 from openheim.testing import HttpAnswer, ScriptedHttp
@@ -427,11 +428,21 @@ async def test_a_reply_of_too_many_parts(make_call: Callable[..., Call], fields:
     assert str(failure).startswith("the reply has more than")
 
 
-async def test_an_item_that_is_nested_too_deeply_is_left_out(make_call: Callable[..., Call]) -> None:
+@pytest.mark.parametrize("levels", [98, 99, 100, 200])
+async def test_an_item_that_is_nested_too_deeply_is_left_out(make_call: Callable[..., Call], levels: int) -> None:
+    """A reply is stored with two levels around its items, and nothing that is stored has more than 100."""
     deep: Any = "x"
-    for _ in range(200):
+    for _ in range(levels):
         deep = [deep]
     items = [reasoning("hm"), {"type": "web_search_call", "id": "ws_1", "action": deep}, message("the answer")]
     answer = await reply_to(make_call, reply(*items))
     assert answer.content[-1] == TextBlock("the answer")
     assert answer.opaque is not None and "rs_1" in str(answer.opaque) and "ws_1" not in str(answer.opaque)
+
+
+async def test_an_item_that_is_nested_as_deeply_as_can_be_is_kept(make_call: Callable[..., Call]) -> None:
+    deep: Any = "x"
+    for _ in range(97):
+        deep = [deep]
+    answer = await reply_to(make_call, reply({"type": "web_search_call", "id": "ws_1", "action": deep}, message("ok")))
+    assert answer.opaque is not None and "ws_1" in str(answer.opaque) and not is_deep(answer.opaque)

@@ -169,6 +169,9 @@ async def test_a_body_that_grows_can_be_left_between_two_pieces(http: HttpClient
         (b"not gzip at all", "gzip", "damaged"),
         (gzip.compress(b"hello", mtime=0)[:-4], "gzip", "not complete"),
         (gzip.compress(b"hello", mtime=0) + b"and more", "gzip", "damaged"),
+        (gzip.compress(b"hello", mtime=0) + gzip.compress(b"there", mtime=0)[:-4], "gzip", "not complete"),
+        (zlib.compress(b"hello") + b"and more", "deflate", "more than"),
+        (raw_deflate(b"hello") + b"and more", "deflate", "more than"),
         (b"x", "br", "'br'"),
     ],
 )

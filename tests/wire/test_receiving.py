@@ -49,7 +49,7 @@ def events(*payloads: dict[str, Any]) -> bytes:
     return b"".join(b"data: %s\n\n" % json.dumps(payload).encode() for payload in payloads)
 
 
-async def received(reply: Reply, assembler: type[EventAssembler] = Assembler) -> ModelReply:
+async def received(reply: Reply, assembler: type[EventAssembler] = Assembler, timeout_secs: float = 10) -> ModelReply:
     def classified(response: Any, body: bytes) -> ProviderError:
         return ServerError("classified", status=response.status)
 
@@ -61,7 +61,7 @@ async def received(reply: Reply, assembler: type[EventAssembler] = Assembler) ->
     async with ScriptedServer([reply]) as server:
         with anyio.fail_after(30):
             try:
-                async with http.stream("GET", server.url, timeout_secs=10) as response:
+                async with http.stream("GET", server.url, timeout_secs=timeout_secs) as response:
                     return await read_reply(response, assembler(release), classified)
             finally:
                 await http.aclose()
@@ -89,6 +89,14 @@ async def test_a_stream_that_stays_open_after_its_end_is_left(monkeypatch: pytes
     stream = raw(events({"text": "all"}, {"finish": "end_turn"}, {"usage": 3})).ending("stall")
     reply = await received(stream)
     assert (reply.content, reply.usage) == ((TextBlock("all"),), Usage(3))
+
+
+async def test_a_stream_that_goes_on_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comments have a limit, which begins anew with each piece of the reply."""
+    monkeypatch.setattr(receiving, "_QUIET_SECS", 0)
+    pieces = [part for word in "abcdefgh" for part in (b": still here\n\n", events({"text": word}))]
+    stream = raw([*pieces, events({"finish": "end_turn"})]).slow(0.05)
+    assert (await received(stream, timeout_secs=0.6)).content == (TextBlock("abcdefgh"),)
 
 
 # --- odd values ---

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,24 @@ from typing import Any
 import anyio
 import pytest
 
-from openheim import Client
+from openheim import Client, receiving
 from openheim.retry import RetryPolicy
 from tests.support.replies import Pause, Reply, raw
 from tests.wires.services import WIRES
 from tests.wires.test_hostile_streams import served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("wire", WIRES)]
+
+#: A reply in one piece, by wire.
+DOCUMENTS: dict[str, Any] = {
+    "chat": {"choices": [{"index": 0, "message": {"content": "whole"}, "finish_reason": "stop"}]},
+    "responses": {
+        "status": "completed",
+        "output": [{"type": "message", "content": [{"type": "output_text", "text": "whole"}]}],
+    },
+    "anthropic": {"content": [{"type": "text", "text": "whole"}], "stop_reason": "end_turn"},
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "whole"}]}, "finishReason": "STOP"}]},
+}
 
 
 async def outcome_of(wire: str, reply: Reply, tmp_path: Path, timeout_secs: float = 20) -> Any:
@@ -63,3 +75,20 @@ async def test_the_error_page_of_a_server_that_keeps_its_connection(wire: str, t
     page = raw([b"<!doctype html>", b"<title>Sign in</title>"], content_type="text/html").ending("clean")
     outcome = await outcome_of(wire, page.paused(Pause(0.05), 1), tmp_path)
     assert "Sign in" in str(outcome.error)
+
+
+@pytest.mark.parametrize("alive", [b": still here\n\n", b'event: ping\ndata: {"type": "ping"}\n\n', b":"])
+async def test_a_stream_of_nothing_but_signs_of_life(
+    wire: str, alive: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They keep an answer alive for long, and not forever."""
+    monkeypatch.setattr(receiving, "_QUIET_SECS", 0)
+    outcome = await outcome_of(wire, raw([alive] * 1000).slow(0.05), tmp_path, timeout_secs=0.5)
+    assert outcome.error.kind == "timeout" and "kept the connection alive" in outcome.error.message
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", "text/event-stream"])
+async def test_a_document_whatever_it_calls_itself(wire: str, content_type: str, tmp_path: Path) -> None:
+    document = json.dumps(DOCUMENTS[wire], indent=2)
+    outcome = await outcome_of(wire, raw(document, content_type=content_type), tmp_path)
+    assert (outcome.error, outcome.text) == (None, "whole")

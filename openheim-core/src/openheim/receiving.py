@@ -54,6 +54,10 @@ _STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 #: How long an answer that is complete waits for its usage and its end marker, if nothing more is said.
 _LAST_SECS = 1.0
 
+#: How long a stream may go on without a piece of the reply, whatever keeps its connection alive. Models that think
+#: unseen take long, and their services send comments or pings meanwhile; a proxy that lost its service sends them too.
+_QUIET_SECS = 3600.0
+
 #: Characters of events that are not shown, such as signatures and pings; what is shown is bounded by whoever shows it.
 _MAX_SILENT = 64 * 1024 * 1024
 
@@ -302,9 +306,9 @@ async def _read_stream(
 ) -> None:
     """Reads an answer that is a stream: ``beginning``, and then ``chunks``."""
     decoder = SSEDecoder()
-    start = b""
+    start = bytearray()
     with anyio.CancelScope() as waiting:
-        stream = _Stream(decoder, assembler, waiting)
+        stream = _Stream(decoder, assembler, waiting, max(_QUIET_SECS, response.timeout_secs))
         if beginning:
             stream.take(beginning)
         if not assembler.done:
@@ -312,7 +316,7 @@ async def _read_stream(
                 stream.take(chunk)
                 if assembler.done:
                     break
-                if not assembler.is_started and len(start) < _ERROR_BYTES:
+                if not assembler.is_started and len(start) < _DOCUMENT_BYTES:
                     start += chunk
     if assembler.done:
         await response.drain()
@@ -320,20 +324,36 @@ async def _read_stream(
     for event in decoder.flush():
         assembler.feed(event)
     if not assembler.is_started and start.lstrip().startswith((b"{", b"[", b"<")):
-        raise classified(response, start)
+        _take_document(start, response, assembler, classified)  # Here too bytes tell, not labels.
 
 
 class _Stream:
     """Feeds the events of a stream to an assembler, and sees to it that nobody waits behind its end."""
 
-    __slots__ = ("_assembler", "_decode", "_ended_after", "_feed", "_parts", "_waiting")
+    __slots__ = (
+        "_assembler",
+        "_decode",
+        "_ended_after",
+        "_feed",
+        "_parts",
+        "_patience",
+        "_pieces",
+        "_quiet_since",
+        "_waiting",
+    )
 
-    def __init__(self, decoder: SSEDecoder, assembler: EventAssembler, waiting: anyio.CancelScope) -> None:
+    def __init__(
+        self, decoder: SSEDecoder, assembler: EventAssembler, waiting: anyio.CancelScope, quiet_secs: float
+    ) -> None:
         self._assembler = assembler
         self._decode = decoder.feed
         self._feed = assembler.feed
         self._parts = assembler.parts
         self._waiting = waiting
+        self._patience = quiet_secs
+        #: Pieces that have come, and the time of the first chunk since that added none.
+        self._pieces = 0
+        self._quiet_since: float | None = None
         #: Pieces that had come when the reason for the end was named.
         self._ended_after = -1
 
@@ -345,6 +365,11 @@ class _Stream:
                 return  # What follows may have come in the same chunk or not, so none of it counts.
             if self._ended_after < 0 and assembler.finish is not None:
                 self._ended_after = self._parts.pieces
+        if self._parts.pieces == self._pieces:
+            self._note_quiet()
+        else:
+            self._pieces = self._parts.pieces
+            self._quiet_since = None
         if assembler.finish is not None:
             # Nothing but the usage and the end marker is missing. Some servers send neither and keep the connection
             # open; others name a reason for the end with every piece and go on, after pauses too.
@@ -352,6 +377,18 @@ class _Stream:
                 self._waiting.deadline = math.inf
             elif self._waiting.deadline == math.inf:
                 self._waiting.deadline = anyio.current_time() + _LAST_SECS
+
+    def _note_quiet(self) -> None:
+        # A look at each chunk is enough, for the time between two chunks has a limit of its own.
+        now = anyio.current_time()
+        if self._quiet_since is None:
+            self._quiet_since = now
+        elif now - self._quiet_since > self._patience:
+            raise ProviderTimeoutError(
+                f"for {self._patience:g} s the service kept the connection alive without going on with its answer",
+                hint="ask again, or another model; a proxy between may have lost the service",
+                retryable=False,
+            )
 
 
 async def _read_document(
@@ -367,6 +404,16 @@ async def _read_document(
         body += chunk
         if len(body) > _DOCUMENT_BYTES:
             raise ServerError(f"the service answered with more than {_DOCUMENT_BYTES} bytes", retryable=False)
+    _take_document(body, response, assembler, classified)
+
+
+def _take_document(
+    body: bytearray,
+    response: HttpResponse,
+    assembler: EventAssembler,
+    classified: Callable[[HttpResponse, bytes], ProviderError],
+) -> None:
+    """Takes a whole answer that is no stream, or raises the error that it stands for."""
     try:
         payload = json.loads(body)
     except (ValueError, RecursionError):

@@ -81,9 +81,9 @@ class Inflater:
 
         A body in gzip form may be several, one after the other (RFC 1952, 2.2), with zeros behind them.
         """
-        if not self._is_gzip:
-            return b""
         data = data.lstrip(b"\0")
+        if data and not self._is_gzip:
+            raise ProviderConnectionError("the service sent more than the compressed body that it announced")
         if data:
             self._inflate = zlib.decompressobj(_WITH_HEADER)
         return data

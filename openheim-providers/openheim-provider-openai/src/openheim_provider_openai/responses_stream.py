@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from openheim import CallPart, EventAssembler, ServerError, Usage, any_count, token_count
-from openheim.jsontext import is_deep, wire_bytes
+from openheim.jsontext import MAX_DEPTH, is_deep, wire_bytes
 from openheim_provider_openai.response_items import stored_items
 from openheim_provider_openai.tool_calls import text_of
 
@@ -150,7 +150,7 @@ class ResponsesAssembler(EventAssembler):
     def _keep(self, whole: dict[str, Any]) -> bool:
         """Counts an item that has to be sent back as it came. False if that is not possible."""
         try:
-            if is_deep(whole):
+            if is_deep(whole, MAX_DEPTH - 2):  # Stored, it is within two more levels.
                 raise ValueError
             self._kept += len(wire_bytes(whole))
         except (ValueError, RecursionError):

@@ -15,8 +15,10 @@ from openheim.reply_parts import CallPart
 
 __all__ = ("ToolCall", "ToolCalls", "text_of")
 
-#: Longer arguments are taken for unfinished when a piece repeats the name of its call: asking would cost too much.
+#: Longer arguments are taken for unfinished when a piece repeats the name of its call: asking would cost too much. So
+#: are all once that many characters were read for asking: a flood of pieces would have them read again for each.
 _CHECKED_CHARACTERS = 64 * 1024
+_CHECKED_IN_ALL = 64 * _CHECKED_CHARACTERS
 
 #: Several times what any service's ids have.
 _MAX_ID_LENGTH = 1024
@@ -41,15 +43,6 @@ class ToolCall(CallPart):
             self.add_name(name)
         return self.add_arguments(arguments)
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the arguments are an object already."""
-        return (
-            0 < self.size <= _CHECKED_CHARACTERS
-            and self.last_piece.rstrip().endswith("}")
-            and is_object(self.arguments)
-        )
-
 
 class ToolCalls:
     """The calls of one reply, in the order in which they began."""
@@ -58,6 +51,7 @@ class ToolCalls:
         self._calls: list[ToolCall] = []
         #: The latest call of each index and id, ``_ANY`` standing for all indices and ``""`` for all ids.
         self._latest_at: dict[tuple[int | str | None, str], ToolCall] = {}
+        self._checked = 0
 
     def add(self, entry: dict[str, Any], place: int) -> tuple[ToolCall, str, bool]:
         """Takes one entry of a ``tool_calls`` list.
@@ -100,7 +94,7 @@ class ToolCalls:
             call = self._latest(index=index, call_id=call_id)
             if call is None and indexed is not None and not indexed.id:
                 call = indexed  # The id came after the name.
-            if call is None or (name and arguments and call.is_complete):
+            if call is None or (name and arguments and self._is_complete(call)):
                 return None
             return call
         if index is not None and indexed is None:
@@ -113,8 +107,15 @@ class ToolCalls:
         if not call.name:
             return False
         if call.size:
-            return name != call.name or (bool(arguments) and call.is_complete)
+            return name != call.name or (bool(arguments) and self._is_complete(call))
         return index is None and (place > 0 or not name.startswith(call.name))
+
+    def _is_complete(self, call: ToolCall) -> bool:
+        """Whether the arguments of a call are an object already."""
+        if not 0 < call.size <= _CHECKED_CHARACTERS or not call.last_piece.rstrip().endswith("}"):
+            return False
+        self._checked += call.size
+        return self._checked <= _CHECKED_IN_ALL and is_object(call.arguments)
 
     def _latest(self, *, index: int | None, call_id: str = "") -> ToolCall | None:
         """The call that began last of those with this id and index; a call without an index has every index."""
