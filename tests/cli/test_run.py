@@ -325,7 +325,7 @@ def test_usage_and_configuration_errors_send_nothing(openheim: Command, tmp_path
             (["run", "--config", str(tmp_path / "none.toml"), "hi"], "", "there is no config file"),
             (["run", "hi"], "timeout_secs = -3", "line 5: providers.test.timeout_secs must be more than 0"),
             (["run", "hi"], "flavour = 3", "flavour"),
-            (["run", "hi"], 'api_key = "sk-canary"', "plain http"),
+            (["run", "hi"], 'api_key = "sk-canary\u00e9"', "that no key has"),
             (["run", "hi"], "[broken", "line 5: not valid TOML"),
             (["run", "hi"], "[tools.fs]\nnope = 1", "nope"),
         ):

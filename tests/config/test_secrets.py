@@ -118,6 +118,53 @@ def test_plain_http_is_refused_with_a_key_from_anywhere(write: Write, kept: Memo
         key_of()
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1:8080", "127.9.9.9", "[::1]:8080", "localhost", "LocalHost:4000"])
+def test_plain_http_may_carry_a_key_on_this_machine(write: Write, host: str) -> None:
+    write(f'[providers.x]\napi_base = "http://{host}/v1"\napi_key = "k"\n')
+    assert key_of() == "k"
+    assert all_findings()[0] == []
+
+
+@pytest.mark.parametrize(
+    "host", ["128.0.0.1", "127.0.0.1.example", "localhost.example", "[::2]", "0.0.0.0", "127.0.0.1@h", "u@127.0.0.1"]
+)
+def test_plain_http_carries_no_key_to_another_machine(write: Write, host: str) -> None:
+    write(f'[providers.x]\napi_base = "http://{host}/v1"\napi_key = "k"\n')
+    with pytest.raises(ConfigError, match=r"'x' would send its key over plain http.*config check"):
+        key_of()
+    (error,), _ = all_findings()
+    assert "the key of [providers.x] would go over plain http" in error.text
+    assert (error.key, error.line) == ("providers.x.api_key", 3)
+
+
+def test_a_proxy_would_read_the_key_too(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = '[providers.x]\napi_base = "http://127.0.0.1/v1"\napi_key = "k"\n'
+    write(entry + '[http]\nproxy = "http://proxy.example"\n')
+    with pytest.raises(ConfigError, match="plain http"):
+        key_of()
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    assert key_of() == "k"
+
+
+def test_more_than_one_place_for_a_key(write: Write, tmp_path: Path) -> None:
+    file = put(tmp_path / "key", "from-file")
+    write(f'[providers.x]\napi_base = "https://h"\napi_key = "inline"\napi_key_file = "{file}"\n')
+    assert key_of() == "inline"
+    errors, warnings = all_findings()
+    (warning,) = (one for one in warnings if "more than one" in one.text)
+    assert not errors and "[providers.x] has more than one place for its key: api_key, api_key_file" in warning.text
+    assert (warning.line, "inline" in warning.text) == (4, False)
+
+
+@pytest.mark.parametrize("text", ["$MY_KEY", "${MY_KEY}", " $MY_KEY "])
+def test_a_variable_written_as_in_a_shell(write: Write, text: str) -> None:
+    write(f'[providers.x]\napi_base = "https://h"\napi_key = "{text}"\n')
+    (at_start,) = load_config(environment={}).warnings
+    (in_check,) = (one.text for one in all_findings()[1] if "as it stands" in one.text)
+    for shown in (at_start, in_check):
+        assert "providers.x.api_key is sent as it stands" in shown and '{ env = "MY_KEY" }' in shown
+
+
 # --- what is shown ---
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("address_problem",)
+__all__ = ("address_problem", "is_loopback")
 
 #: What stands between ``scheme://`` and the path. User and password are not looked at.
 _AUTHORITY = re.compile(r"(?:.*@)?(?P<host>\[[^\[\]]*\]|[^\[\]:@]*)(?::(?P<port>[0-9]*))?")
@@ -38,6 +38,22 @@ def address_problem(address: str, schemes: Sequence[str] = ("http", "https")) ->
     if port and (len(port) > 5 or not 0 < int(port) < 65536):
         return "has a port that is not between 1 and 65535"
     return None
+
+
+def is_loopback(address: str) -> bool:
+    """Whether what is sent to the address stays on this machine: 127.0.0.0/8, ``[::1]`` or ``localhost`` by name."""
+    authority = re.split(r"[/?#]", address.partition("://")[2], maxsplit=1)[0]
+    parts = _AUTHORITY.fullmatch(authority)
+    # Where a name and password stand before the host, readers of addresses disagree about what the host is.
+    if parts is None or "@" in authority or "\\" in authority:
+        return False
+    host = parts["host"]
+    if host.lower() in ("localhost", "localhost."):
+        return True
+    try:
+        return ipaddress.ip_address(host[1:-1] if host.startswith("[") else host).is_loopback
+    except ValueError:
+        return False
 
 
 def _is_host(host: str) -> bool:

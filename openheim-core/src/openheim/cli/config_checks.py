@@ -74,12 +74,17 @@ class _Check:
                 self.warnings.append(Finding(message, file=layer.file, hint=f"chmod 600 {layer.file}"))
 
     def _provider(self, name: str, entry: ProviderEntry) -> None:
-        from openheim.config.rules import fallback_problems, provider_problems
+        from openheim.config.rules import fallback_problems, provider_problems, sends_in_clear
         from openheim.config.secrets import UnusableKey, find_key, key_variable, require_keyring
 
         path = ("providers", name)
         broken_rules = [*provider_problems(name, entry), *fallback_problems(name, self.loaded.config)]
         self.errors += [finding_of(self.loaded.layers, broken) for broken in broken_rules]
+        given = [key for key in ("env_var", "api_key", "api_key_file") if getattr(entry, key)]
+        if len(given) > 1:
+            places = ", ".join(given)
+            message = f"[providers.{name}] has more than one place for its key: {places}; the first that has it wins"
+            self._warning((*path, given[-1]), ConfigError(message, hint="keep the one that is meant"))
         try:
             if isinstance(entry.api_key, dict) and "keyring" in entry.api_key:
                 # Looking into it may put a question to the user.
@@ -91,11 +96,12 @@ class _Check:
             # The settings are fine; what they refer to is not there, here and now.
             self._warning((*path, *err.setting), err)
             return
-        if key and (entry.api_base or "").startswith("http://"):
-            self._error(
-                (*path, "api_base"),
-                ConfigError("the key would go over plain http, in clear", hint="use an https address"),
-            )
+        if key and sends_in_clear(entry.api_base or "", self.loaded.config.http.proxy):
+            # The line of the key, if the settings have it: the address alone may be fine.
+            source = next((key for key in given if key != "env_var" or os.environ.get(entry.env_var or "")), "api_base")
+            message = f"the key of [providers.{name}] would go over plain http, in clear"
+            hint = "use an https address, or a loopback one without a proxy, or take the key out"
+            self._error((*path, source), ConfigError(message, hint=hint))
 
     def _names(self) -> None:
         from openheim.config.selection import provider_names

@@ -28,6 +28,7 @@ __all__ = (
     "kind_of",
     "provider_problems",
     "readable_by_others",
+    "sends_in_clear",
 )
 
 #: Kinds that a key in the environment is enough for, in the order in which they are looked for.
@@ -39,6 +40,9 @@ THINKING = ("off", "adaptive", "none", "minimal", "low", "medium", "high", "xhig
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+#: A variable as shells write it, ``$NAME`` or ``${NAME}``. Settings do not put its value there.
+_SHELL_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,18 @@ def broken_rules(config: Config) -> Iterator[Broken]:
 
 def doubts(config: Config) -> Iterator[Broken]:
     """What is no error and yet hardly meant."""
+    for name, entry in config.providers.items():
+        given = entry.api_key if isinstance(entry.api_key, str) else ""
+        if variable := _SHELL_VARIABLE.fullmatch(given.strip()):
+            from openheim.config.masking import without_keys
+
+            yield Broken(
+                ("providers", name, "api_key"),
+                # All in the message: what is shown at the start of a command has no hints.
+                "is sent as it stands, not as the variable's value: "
+                f'write {{ env = "{without_keys(variable[1] or variable[2])}" }}',
+                "",
+            )
     for name, server in config.mcp_servers.items():
         if not server.command and not server.url:
             yield Broken(
@@ -186,6 +202,26 @@ def _base_problem(address: str) -> str | None:
     if problem is None and ("?" in address or "#" in address):
         return "must end with its path: what follows ? or # would stand in the middle of every address made from it"
     return problem
+
+
+def sends_in_clear(address: str, proxy: str | None) -> bool:
+    """Whether others could read what is sent to the address: plain http, to anything but this machine itself.
+
+    Args:
+        proxy: of the settings. One that the request would go through, from wherever, reads it as well.
+    """
+    if not address.startswith("http://"):
+        return False
+    from openheim._http.addresses import is_loopback
+
+    if not is_loopback(address):
+        return True
+    from urllib.parse import urlsplit
+
+    from openheim._http.proxies import proxy_for
+
+    parts = urlsplit(address)
+    return proxy_for("http", parts.hostname or "", parts.port or 80, proxy) is not None
 
 
 def _address_problem(address: str) -> str | None:

@@ -51,7 +51,8 @@ class UnusableKey(ConfigError):
 def find_key(name: str, entry: ProviderEntry, environment: Mapping[str, str]) -> str:
     """The key of a provider entry, or ``""`` if it has none.
 
-    A variable that is set wins, then ``api_key``, then ``api_key_file``.
+    A variable that is set wins, then ``api_key``, then ``api_key_file``: a key that the environment or a call gives for
+    ``api_key`` has to win over a file that the user's settings name.
 
     Raises:
         UnusableKey: the place that is named for the key holds none, or what it holds is no key. It is a

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from openheim.config.rules import KEY_VARIABLES, fallback_problems, is_kind, kind_of, provider_problems
+from openheim.config.rules import KEY_VARIABLES, fallback_problems, is_kind, kind_of, provider_problems, sends_in_clear
 from openheim.config.secrets import UnusableKey, find_key, key_variable
 from openheim.errors import ConfigError
 from openheim.plugins.first_party import distribution_of
@@ -204,8 +204,8 @@ def resolve_entry(
     """One provider entry, checked, with its key; and the keys that belong to the plugin.
 
     Raises:
-        ConfigError: the address or the key cannot be used, plain http would carry a key, the default model is not
-            allowed, or the key is not where the entry says. Neither address nor key is quoted.
+        ConfigError: the address or the key cannot be used, plain http would carry a key off this machine, the default
+            model is not allowed, or the key is not where the entry says. Neither address nor key is quoted.
     """
     from openheim.config.models import ProviderEntry
 
@@ -220,10 +220,11 @@ def resolve_entry(
         key = find_key(name, entry, environment)
     except UnusableKey as err:
         raise ConfigError(f"{lead(*err.setting) if err.setting else ''}{err.message}", hint=err.hint) from err
-    if key and base.startswith("http://"):
+    if key and sends_in_clear(base, config.http.proxy):
         raise ConfigError(
             f"{lead('api_base')}{where} would send its key over plain http, in clear",
-            hint="use an https address, or leave the key out for a local server",
+            hint="use an https address, or a loopback one (127.0.0.1, [::1], localhost) without a proxy, or leave the "
+            "key out: openheim config check shows where it stands",
         )
     settings = ProviderSettings(
         name=name,
