@@ -35,6 +35,8 @@ from openheim.events import ThinkingDelta, ToolCallDelta
 from openheim.http import HttpClient
 from openheim.messages import Block, Message, ThinkingBlock, ToolUseBlock, message_to_stored
 from openheim.providers import EmitDelta
+from openheim.receiving import EventAssembler
+from openheim.sse import SSEEvent
 
 
 class Wire:
@@ -135,6 +137,18 @@ good_offline = Plugin(lambda settings, http: Offline())
 class CountsTwice(Wire):
     def reply(self, content: list[Block], finish: Any) -> ModelReply:
         return ModelReply(tuple(content), finish, Usage(2, 2))
+
+
+class SlipsInTake(Wire):
+    """Its assembler has a fault, which costs it a part of each stream."""
+
+    class Assembler(EventAssembler):
+        def take(self, payload: Any, event: str) -> None:
+            self.parts.wrte(payload["text"])  # type: ignore[attr-defined]  # the fault
+
+    async def generate(self, request: ModelRequest, emit: EmitDelta) -> ModelReply:
+        self.Assembler(emit).feed(SSEEvent('{"text": "hm"}'))
+        return await super().generate(request, emit)
 
 
 class HoldsBack(Wire):

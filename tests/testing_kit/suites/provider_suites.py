@@ -124,6 +124,10 @@ class TestCountsTwice(SmallWire):
     usage = Usage(1, 1)
 
 
+class TestSlipsInTake(SmallWire):
+    plugin = "kit_providers:faulty.SlipsInTake"
+
+
 class TestHoldsBack(SmallWire):
     plugin = "kit_providers:faulty.HoldsBack"
 
