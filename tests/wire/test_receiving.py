@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -184,3 +185,11 @@ async def test_a_call_with_an_id_of_unlikely_length_gets_another() -> None:
     reply = await received(raw(events({"call": ("x" * 2_000, "read", None)}, {"finish": "tool_use"})))
     block = reply.content[0]
     assert isinstance(block, ToolUseBlock) and 1 < len(block.id) < 100
+
+
+def test_a_fault_in_take_is_placed_at_debug_level(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "openheim.receiving")
+    fed({"call": 5, "text": "canary"}, ["canary"])
+    shown = [record.getMessage() for record in caplog.records if record.levelname == "DEBUG"]
+    assert shown and all("canary" not in text for text in shown)
+    assert re.fullmatch(r"taking a part of the stream raised AttributeError at .*receiving\.py:\d+", shown[-1])

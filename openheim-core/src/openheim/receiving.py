@@ -163,7 +163,10 @@ class EventAssembler(ABC):
                 raise self.failure(payload, data)
             self.take(payload, event.event)
             self._started = True
-        except _MISSHAPEN:
+        except _MISSHAPEN as err:
+            # As often a fault of the plugin as of the service; the exception's own text may quote what was sent.
+            if _log.isEnabledFor(logging.DEBUG):
+                _log.debug("taking a part of the stream raised %s at %s", type(err).__name__, _place_of(err))
             self.skip("is not of the expected shape")
         if parts.pieces == pieces:
             silent = len(data)
@@ -217,6 +220,14 @@ class EventAssembler(ABC):
             self.done = True
         elif stripped and not stripped.startswith(":"):  # A comment that was put into a data line keeps alive as well.
             self.skip("is not JSON")
+
+
+def _place_of(err: BaseException) -> str:
+    """``FILE:LINE`` of the innermost frame."""
+    trace = err.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "nowhere" if trace is None else f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
 
 
 async def read_reply(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from dataclasses import replace
 from itertools import pairwise
@@ -17,6 +18,8 @@ from openheim.testing.scripted import Pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import pytest
 
     from openheim.events import Delta
     from openheim.plugins.host import PluginHost
@@ -44,6 +47,17 @@ class StreamChecks(ProviderSuite):
         ):
             assert runs_of(deltas) == runs_of(_said(reply)), "the streamed text and thinking differ from the reply's"
             check_streamed_calls(deltas, reply)
+
+    async def test_nothing_is_skipped(
+        self, host: PluginHost, settings: ProviderSettings, provider: Provider, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A fault in ``take`` of an assembler looks as if the service had sent something odd, and is passed over."""
+        caplog.set_level(logging.DEBUG, "openheim.receiving")
+        await make_call(provider, self._request(provider))
+        await self._tool_reply(host, settings, provider)
+        skipped = [record.getMessage() for record in caplog.records if record.name == "openheim.receiving"]
+        skipped = [text for text in skipped if text.startswith(("skipped ", "taking "))]
+        assert not skipped, f"a part of a plain conversation was skipped: {'; '.join(skipped)}"
 
     async def test_pieces_are_passed_on_as_they_come(self, host: PluginHost, settings: ProviderSettings) -> None:
         """Not held back until the end: whoever watches sees the reply grow."""
