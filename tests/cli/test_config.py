@@ -170,7 +170,7 @@ def test_check_finds_all_that_is_wrong(openheim: Command, tmp_path: Path) -> Non
         (4, "providers.a.api_base"),
         (6, "providers.a.default_model"),
         (7, "providers.a.fallback"),
-        (9, "providers.b.api_base"),
+        (10, "providers.b.api_key"),
         (12, "permissions.deny"),
         (13, "permissions.gate"),
         (15, "tools.fs.limits"),
