@@ -173,7 +173,7 @@ class Given:
     default_model = "m"
 
     async def generate(self, request, emit):
-        raise NotImplementedError  # doctor lists models and asks for no reply.
+        raise AssertionError("doctor lists models and asks for no reply")
 
 class Failing(Given):
     async def models(self):

@@ -44,7 +44,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("gcc") or shutil.which("cc")
     if sys.platform != "linux" or compiler is None:
         # Reason: disks are made to fail by a library that is compiled here and loaded by the Linux linker.
-        pytest.skip("FAILING DISKS WERE NOT TESTED: that needs Linux and a C compiler")
+        pytest.skip("FAILING DISKS WERE NOT TESTED: that needs Linux and a C compiler")  # Reason: see above.
     built = tmp_path_factory.mktemp("shim") / "faults.so"
     source = Path(__file__).with_name("faults.c")
     command = [compiler, "-shared", "-fPIC", "-Wall", "-o", str(built), str(source), "-ldl", "-pthread"]

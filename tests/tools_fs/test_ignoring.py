@@ -132,13 +132,14 @@ def test_single_lines(tmp_path: Path, line: str) -> None:
 @needs_git
 def test_a_folder_below_the_top_and_one_above_the_boundary(tmp_path: Path, own_home: Path) -> None:
     repository = tmp_path / "repository"
-    work = repository / "work"
+    work = repository / "inner"
     fill(
-        repository, ["work/a.log", "work/b.txt", "work/sub/c.log", "work/sub/d.txt", "work/sub/e.tmp", "work/sub/f.own"]
+        repository,
+        ["inner/a.log", "inner/b.txt", "inner/sub/c.log", "inner/sub/d.txt", "inner/sub/e.tmp", "inner/sub/f.own"],
     )
-    fill(repository, ["work/g.mine", "work/build/x", "work/sub/build/y"])
+    fill(repository, ["inner/g.mine", "inner/build/x", "inner/sub/build/y"])
     git(repository, "init", "-q")
-    (repository / ".gitignore").write_text("*.log\n/work/build\n")
+    (repository / ".gitignore").write_text("*.log\n/inner/build\n")
     (repository / ".git" / "info" / "exclude").write_text("*.tmp\n")
     (work / ".gitignore").write_text("*.own\n")
     (own_home / "mine").write_text("*.mine\n")

@@ -110,15 +110,17 @@ async def test_a_network_is_never_left_to_commands_that_are_to_have_none(
     assert "network = true" in text
 
 
-@pytest.mark.parametrize("path", [".", "work", "{tmp}/work", "{tmp}/work/.venv/bin", "{tmp}/other:{tmp}/work"])
+@pytest.mark.parametrize(
+    "path", [".", "project", "{tmp}/project", "{tmp}/project/.venv/bin", "{tmp}/other:{tmp}/project"]
+)
 def test_a_program_that_is_found_in_the_current_directory_is_not_taken(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str
 ) -> None:
-    for folder in (".", "work", "work/.venv/bin", "elsewhere"):
+    for folder in (".", "project", "project/.venv/bin", "elsewhere"):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
         (tmp_path / folder / "bwrap").write_text("#!/bin/sh\n")
         (tmp_path / folder / "bwrap").chmod(0o755)
-    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setenv("PATH", path.format(tmp=tmp_path))
     assert bwrap.find_bwrap() is None
     monkeypatch.setenv("PATH", f"{path.format(tmp=tmp_path)}:{tmp_path}/elsewhere")

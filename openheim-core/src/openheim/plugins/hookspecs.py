@@ -95,7 +95,7 @@ def openheim_tools(settings: Any, context: ToolsContext) -> Sequence[Tool]:
     An exception disables the toolset for this process, with one line on stderr; the others go on. Only a
     ``ConfigError`` is the command's error.
     """
-    raise NotImplementedError  # A hookspec is only a signature: plugins implement it, and nothing calls it.
+    return ()  # A hookspec is only a signature: plugins implement it, and nothing calls it.
 
 
 @hookspec(firstresult=True)
@@ -159,7 +159,7 @@ def openheim_examine(settings: Any, context: ToolsContext) -> Sequence[Finding]:
 
     An exception is reported as a problem of the plugin; the others go on.
     """
-    raise NotImplementedError  # A hookspec is only a signature: plugins implement it, and nothing calls it.
+    return ()  # A hookspec is only a signature: plugins implement it, and nothing calls it.
 
 
 @hookspec
@@ -173,4 +173,4 @@ def openheim_commands() -> Mapping[str, Any]:
 
     An exception is reported with one line on stderr; the others go on.
     """
-    raise NotImplementedError  # A hookspec is only a signature: plugins implement it, and nothing calls it.
+    return {}  # A hookspec is only a signature: plugins implement it, and nothing calls it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ __all__ = ("Contract", "report_of")
 _OURS = "openheim.testing."
 
 
-class Contract:
+class Contract(ABC):
     """Base of the suites: a plugin under test, and the tests that hold for plugins of every kind.
 
     A test that a plugin cannot pass for now is replaced by one marked with ``pytest.mark.xfail(reason="…")``; replacing
@@ -65,8 +66,9 @@ class Contract:
         host.register(_load(self.plugin), kind=self.kind, name=self._name(), distribution=self.plugin)
         return host
 
+    @abstractmethod
     def _name(self) -> str:
-        raise NotImplementedError  # This is a base: each suite names its kind of plugin.
+        """The name that the plugin is registered under."""
 
     def test_import_is_cheap(self, imported: ImportReport) -> None:
         heavy = imported.loaded(*HEAVY_MODULES)
