@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import openheim_tools_shell
+from openheim_tools_shell.sandbox.trial import TrialFailedError, fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from openheim_tools_shell.sandbox.layout import Layout
 
 __all__ = ("environment", "find_bwrap", "prefix", "why_not")
-
-#: Seconds that the trial may take; it takes a few hundredths.
-_TRIAL_SECS = 10.0
 
 #: Folders that are empty for commands. Under /run are the sockets of services that would do for a command what it
 #: cannot do itself: start a container or a unit of systemd.
@@ -68,15 +65,11 @@ def find_bwrap() -> str | None:
     return shutil.which("bwrap", path=os.pathsep.join(elsewhere)) if elsewhere else None
 
 
-class _TrialFailed(Exception):
-    """For a reason that may be gone the next time, such as a machine that is busy: it must not be remembered."""
-
-
 def why_not(program: str | None, network: bool) -> str:
     """Why bubblewrap cannot be used here, ``""`` if it can. The first call runs it and may block for a moment."""
     try:
         return tried(program, network)
-    except _TrialFailed as err:
+    except TrialFailedError as err:
         return str(err)
 
 
@@ -88,18 +81,7 @@ def tried(program: str | None, network: bool) -> str:
     if program is None:
         return "bwrap is not installed (package bubblewrap)"
     command = [program, *_namespaces(network), "--ro-bind", "/", "/", *_system(), "--", "/bin/sh", "-c", ":"]
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECS, start_new_session=True
-        )
-    except subprocess.TimeoutExpired as err:
-        raise _TrialFailed(f"a trial did not end within {_TRIAL_SECS:g} s") from err
-    except OSError as err:
-        raise _TrialFailed(f"{program} cannot be run: {err.strerror}") from err
-    if done.returncode == 0:
-        return ""
-    said = " ".join(done.stderr.decode("utf-8", "replace").split())[:300]
-    return f"a trial failed: {said or f'exit status {done.returncode}'}"
+    return fault_of(command)
 
 
 def prefix(program: str, layout: Layout) -> tuple[str, ...]:

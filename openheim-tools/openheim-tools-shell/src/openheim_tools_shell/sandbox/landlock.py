@@ -8,21 +8,18 @@ has no power over it.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openheim_tools_shell.sandbox import landlock_launcher as launcher
+from openheim_tools_shell.sandbox.trial import TrialFailedError, fault_of
 
 if TYPE_CHECKING:
     from openheim_tools_shell.sandbox.layout import Layout
 
 __all__ = ("NO_NETWORK_REASON", "environment", "prefix", "version", "why_not")
-
-#: Seconds that the trial may take; it takes a few hundredths.
-_TRIAL_SECS = 10.0
 
 NO_NETWORK_REASON = "Landlock cannot take the network away (it knows of TCP only)"
 
@@ -38,15 +35,11 @@ def version() -> int:
         return 0
 
 
-class _TrialFailed(Exception):
-    """For a reason that may be gone the next time, such as a machine that is busy: it must not be remembered."""
-
-
 def why_not() -> str:
     """Why Landlock cannot be used here, ``""`` if it can. The first call tries it and may block for a moment."""
     try:
         return tried()
-    except _TrialFailed as err:
+    except TrialFailedError as err:
         return str(err)
 
 
@@ -63,14 +56,7 @@ def tried() -> str:
     if found < launcher.MIN_VERSION:
         return f"this kernel's version {found} does not keep files from being cut short; Linux 6.2 does"
     command = [*_launcher(), "--write", "/dev/null", "--", "/bin/sh", "-c", ":"]
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECS, start_new_session=True
-        )
-    except (subprocess.TimeoutExpired, OSError) as err:
-        raise _TrialFailed(f"a trial failed: {err}") from err
-    said = " ".join(done.stderr.decode("utf-8", "replace").split())[:300]
-    return "" if done.returncode == 0 else f"a trial failed: {said or f'exit status {done.returncode}'}"
+    return fault_of(command)
 
 
 def prefix(layout: Layout) -> tuple[str, ...]:
