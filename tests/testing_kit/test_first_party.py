@@ -306,10 +306,6 @@ def test_every_installed_provider_and_embedder_has_a_suite() -> None:
     assert not set(first_party("openheim.embeddings")) - {suite.name for suite in EMBEDDERS}
 
 
-def test_every_installed_embedder_has_a_suite() -> None:
-    assert not set(first_party("openheim.embeddings")) - {suite.name for suite in EMBEDDERS}
-
-
 # A toolset that nobody has written sample calls for is tested without.
 _named = {
     suite.plugin for suite in vars().copy().values() if isinstance(suite, type) and hasattr(suite, "sample_calls")

@@ -67,20 +67,16 @@ class Ending:
 class CommandProcess:
     """One command with its supervisor (see :mod:`openheim_tools_shell.supervisor`).
 
-    Args:
-        on_end: called in the attending thread once all is over.
-
     Attributes:
         stdout, stderr: what it writes.
         ending: how it ended; None while it runs.
     """
 
-    def __init__(self, launch: Launch, *, on_end: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, launch: Launch) -> None:
         self.stdout = KeptOutput()
         self.stderr = KeptOutput()
         self.ending: Ending | None = None
         self._launch = launch
-        self._on_end = on_end
         self._bell = Bell()
         self._pid = 0
         self._ending = Ending()
@@ -149,7 +145,6 @@ class CommandProcess:
             self.stderr.finish()
             self.ending = self._ending
             self._bell.ring()
-            self._on_end()
 
     def _start_supervisor(self) -> subprocess.Popen[bytes] | None:
         """The one place where a command is started."""
