@@ -10,13 +10,14 @@ from typing import Any
 import anyio
 import pytest
 
-from openheim import receiving
+from openheim import assembling, receiving
+from openheim.assembling import EventAssembler
 from openheim.errors import MalformedToolCallError, ProviderError, ServerError
 from openheim.events import TextDelta
 from openheim.http import HttpClient
 from openheim.messages import TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from openheim.providers import ModelReply
-from openheim.receiving import EventAssembler, read_reply
+from openheim.receiving import read_reply
 from openheim.reply_parts import CallPart
 from openheim.sse import SSEEvent
 from tests.support.replies import HOLD, Reply, raw
@@ -162,7 +163,7 @@ async def test_failures_keep_what_had_come(assembler: type[Assembler], last: Any
 
 @pytest.mark.parametrize("text", ["t", ""])
 def test_what_is_not_shown_is_bounded_beside_what_is(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "_MAX_SILENT", 100_000)
+    monkeypatch.setattr(assembling, "_MAX_SILENT", 100_000)
     event = {"signature": "x" * 10_000, **({"thinking": text} if text else {})}
     assert fed(*[event] * 9).partial()
     with pytest.raises(ServerError, match="no part of the text"):
@@ -170,7 +171,7 @@ def test_what_is_not_shown_is_bounded_beside_what_is(text: str, monkeypatch: pyt
 
 
 def test_what_is_shown_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "_MAX_SILENT", 100)
+    monkeypatch.setattr(assembling, "_MAX_SILENT", 100)
     pieces: Sequence[Any] = [{"thinking": "ä" * 5000, "id": "x" * 300}, {"thinking": "a"}] * 100
     (block,) = fed(*pieces).partial()
     assert isinstance(block, ThinkingBlock) and len(block.thinking) == 500_100
@@ -188,8 +189,8 @@ async def test_a_call_with_an_id_of_unlikely_length_gets_another() -> None:
 
 
 def test_a_fault_in_take_is_placed_at_debug_level(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("DEBUG", "openheim.receiving")
+    caplog.set_level("DEBUG", "openheim.assembling")
     fed({"call": 5, "text": "canary"}, ["canary"])
     shown = [record.getMessage() for record in caplog.records if record.levelname == "DEBUG"]
     assert shown and all("canary" not in text for text in shown)
-    assert re.fullmatch(r"taking a part of the stream raised AttributeError at .*receiving\.py:\d+", shown[-1])
+    assert re.fullmatch(r"taking a part of the stream raised AttributeError at .*assembling\.py:\d+", shown[-1])

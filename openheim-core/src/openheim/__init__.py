@@ -149,7 +149,7 @@ _HOME = {
     "EmitDelta": "providers",
     "EmptyResponseError": "errors",
     "Event": "events",
-    "EventAssembler": "receiving",
+    "EventAssembler": "assembling",
     "FileChangedError": "files",
     "FileVersion": "files",
     "Files": "files",
@@ -239,14 +239,14 @@ _HOME = {
     "UsageError": "errors",
     "UsageReported": "events",
     "WatcherDropped": "events",
-    "any_count": "receiving",
+    "any_count": "token_counts",
     "classify_error": "provider_errors",
     "classify_error_payload": "provider_errors",
     "hookimpl": "plugins.hookspecs",
     "read_document": "receiving",
     "read_error": "receiving",
     "read_reply": "receiving",
-    "token_count": "receiving",
+    "token_count": "token_counts",
     "tool": "tools",
     "wire_call_id": "wirenames",
     "wire_tool_name": "wirenames",
@@ -256,6 +256,7 @@ _HOME = {
 _NAMED_THERE = {"classify_error": "classify", "classify_error_payload": "classify_payload"}
 
 if TYPE_CHECKING:
+    from openheim.assembling import EventAssembler
     from openheim.client import Client
     from openheim.embeddings import Embedder
     from openheim.errors import (
@@ -340,11 +341,12 @@ if TYPE_CHECKING:
     from openheim.provider_errors import classify as classify_error
     from openheim.provider_errors import classify_payload as classify_error_payload
     from openheim.providers import EmitDelta, ModelInfo, ModelReply, ModelRequest, Provider, ProviderSettings, ToolSpec
-    from openheim.receiving import EventAssembler, any_count, read_document, read_error, read_reply, token_count
+    from openheim.receiving import read_document, read_error, read_reply
     from openheim.reply_parts import CallPart
     from openheim.runtime import Runtime, Session
     from openheim.sse import SSEDecoder, SSEEvent
     from openheim.sync_client import SyncClient, SyncSession
+    from openheim.token_counts import any_count, token_count
     from openheim.tools import FunctionTool, Replay, Tool, ToolKind, ToolResult, ToolsContext, Turn, tool
     from openheim.transports import Transport
     from openheim.wirenames import ToolNames, wire_call_id, wire_tool_name

@@ -20,6 +20,7 @@ import anyio
 import anyio.lowlevel
 
 from openheim import (
+    EventAssembler,
     ModelInfo,
     ModelReply,
     ModelRequest,
@@ -35,7 +36,6 @@ from openheim.events import ThinkingDelta, ToolCallDelta
 from openheim.http import HttpClient
 from openheim.messages import Block, Message, ThinkingBlock, ToolUseBlock, message_to_stored
 from openheim.providers import EmitDelta
-from openheim.receiving import EventAssembler
 from openheim.sse import SSEEvent
 
 

@@ -52,10 +52,10 @@ class StreamChecks(ProviderSuite):
         self, host: PluginHost, settings: ProviderSettings, provider: Provider, caplog: pytest.LogCaptureFixture
     ) -> None:
         """A fault in ``take`` of an assembler looks as if the service had sent something odd, and is passed over."""
-        caplog.set_level(logging.DEBUG, "openheim.receiving")
+        caplog.set_level(logging.DEBUG, "openheim.assembling")
         await make_call(provider, self._request(provider))
         await self._tool_reply(host, settings, provider)
-        skipped = [record.getMessage() for record in caplog.records if record.name == "openheim.receiving"]
+        skipped = [record.getMessage() for record in caplog.records if record.name == "openheim.assembling"]
         skipped = [text for text in skipped if text.startswith(("skipped ", "taking "))]
         assert not skipped, f"a part of a plain conversation was skipped: {'; '.join(skipped)}"
 
