@@ -19,6 +19,7 @@ from tests.cli.command import LIMIT, Command, Ended
 CANARIES = """
 default_provider = "x"
 [providers.x]
+default_model = "m"
 api_base = "https://u:canary@h/v1"
 api_key = "canary"
 extra_headers = { Authorization = "canary" }

@@ -133,8 +133,8 @@ def test_a_vendors_address_is_tried_through_the_configured_proxy(openheim: Comma
 @pytest.mark.parametrize(
     ("answer", "code", "status", "complaint"),
     [
-        (wire.models("gpt-4o"), 0, "ok", "key found, reached, 1 model"),
-        (wire.models("other"), 0, "note", "reached, 1 model, 'gpt-4o' not among them"),
+        (wire.models("qwen3"), 0, "ok", "key found, reached, 1 model"),
+        (wire.models("other"), 0, "note", "reached, 1 model, 'qwen3' not among them"),
         (wire.error(401, f"wrong key {KEY}", code="invalid_api_key"), 1, "problem", "reached, and refused: "),
         (wire.error(402, "no credit"), 1, "problem", "reached, and refused: "),
         (wire.error(500, "down"), 1, "problem", "reached, and refused: "),
@@ -148,13 +148,25 @@ def test_the_key_is_tried_with_the_configured_authority(
 ) -> None:
     with OpenAIServer(models=answer, tls=tls) as server:
         authority = CERTIFICATES / "ca.pem"
-        openheim.use(server, f'api_key = "{KEY}"\n[http]\nproxy = ""\nca_file = "{authority}"\n')
+        entry = f'default_model = "qwen3"\napi_key = "{KEY}"\n'
+        openheim.use(server, f'{entry}[http]\nproxy = ""\nca_file = "{authority}"\n')
         ended = openheim("doctor", "--json")
     found = findings(ended)
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert found["provider test"][0] == status
     assert complaint in found["provider test"][1]
     assert ended.code == code
+
+
+def test_a_server_is_reached_without_a_model_being_named(openheim: Command) -> None:
+    with OpenAIServer(models=wire.models("qwen3")) as server:
+        openheim.use(server)
+        found = findings(openheim("doctor", "--json"))
+        listed = openheim("models", "--refresh")
+    assert found["provider test"][0] == "note" and "reached, 1 model, no default_model" in found["provider test"][1]
+    assert listed.code == 0 and "qwen3" in listed.out and "none" in listed.out
+    refused = openheim("run", "hi")
+    assert refused.code == 2 and "no model is named for provider 'test'" in refused.err
 
 
 def test_an_authority_that_is_not_trusted(openheim: Command, tls: ssl.SSLContext) -> None:

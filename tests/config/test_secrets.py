@@ -165,6 +165,29 @@ def test_a_variable_written_as_in_a_shell(write: Write, text: str) -> None:
         assert "providers.x.api_key is sent as it stands" in shown and '{ env = "MY_KEY" }' in shown
 
 
+@pytest.mark.parametrize("base", ["https://h/v1/chat/completions", "https://h/v1/messages/"])
+def test_an_address_that_holds_the_path_of_a_request(write: Write, base: str) -> None:
+    write(f'[providers.x]\napi_base = "{base}"\n')
+    (at_start,) = load_config(environment={}).warnings
+    assert "providers.x.api_base ends in /" in at_start and "take that off" in at_start
+
+
+def test_an_address_whose_path_only_looks_like_one_of_a_request(write: Write) -> None:
+    write('[providers.x]\napi_base = "https://h/my-models"\n')
+    assert not load_config(environment={}).warnings
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("api_bsae", "api_base"), ("defautl_model", "default_model"), ("presett", "preset")]
+)
+def test_a_slip_is_told_once_whoever_the_key_belongs_to(write: Write, key: str, meant: str) -> None:
+    write(f'[providers.x]\nkind = "openai_compatible"\n{key} = "a"\n')
+    errors, warnings = all_findings()
+    (error,) = errors
+    assert (error.key, error.line, error.hint) == (f"providers.x.{key}", 3, f"did you mean {meant}?")
+    assert f"{key}: unknown key" in error.message and not warnings
+
+
 # --- what is shown ---
 
 

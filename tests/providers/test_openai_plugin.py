@@ -61,6 +61,13 @@ def test_openai_without_a_key_is_refused_before_anything_is_sent(base: str) -> N
     assert "[providers.mine]" in caught.value.hint
 
 
+def test_which_model_a_compatible_server_has_is_not_guessed() -> None:
+    base = "http://localhost:8000/v1"
+    assert create("openai_compatible", api_base=base).default_model == ""
+    assert create("openai_compatible", api_base=base, default_model="qwen3").default_model == "qwen3"
+    assert create("openai", api_base=base).default_model == "gpt-4o"
+
+
 def test_other_servers_need_no_key() -> None:
     create("openai", api_base="http://localhost:8000/v1")
     create("openai_compatible", api_base="http://localhost:8000/v1")

@@ -61,7 +61,7 @@ class Service:
 
 
 def client(server: OpenAIServer, folder: Path, kind: str = "openai", **options: Any) -> Client:
-    entry = {"kind": kind, "api_base": server.base_url, **options}
+    entry = {"kind": kind, "api_base": server.base_url, "default_model": "gpt-4o", **options}
     settings = {"providers": {"mine": entry}, "default_provider": "mine", "data_dir": str(folder / "data")}
     return Client(config=False, settings=settings, tools=[look], gate="allow", cwd=folder)
 

@@ -41,3 +41,13 @@ async def test_a_default_model_of_the_settings_is_checked_too(tmp_path: Path) ->
 async def test_a_provider_that_states_none_takes_any(tmp_path: Path) -> None:
     async with Client(config=False, provider=ScriptedProvider(["yes"]), data_dir=tmp_path) as client:
         assert client.new_session(model="anything").binding.model == "anything"
+
+
+async def test_one_without_a_default_wants_a_model_named(tmp_path: Path) -> None:
+    entry = {"kind": "openai_compatible", "api_base": "http://127.0.0.1:9/v1"}
+    settings = {"providers": {"local": entry}, "default_provider": "local"}
+    async with Client(config=False, data_dir=tmp_path, settings=settings) as client:
+        with pytest.raises(ConfigError, match="no model is named for provider 'local'") as caught:
+            client.new_session()
+        assert "default_model in [providers.local]" in caught.value.hint
+        assert client.new_session(model="qwen3").binding.model == "qwen3"

@@ -64,6 +64,7 @@ class TestOpenAI(ProviderContract):
 class TestOpenAICompatible(TestOpenAI):
     name = "openai_compatible"
     api_base = "http://127.0.0.1:8080/v1"
+    model = "qwen3"
 
 
 def gemini_stream(*parts: dict[str, object]) -> HttpAnswer:

@@ -208,6 +208,15 @@ def test_hints_say_what_to_check() -> None:
     assert "env_var or api_key in the provider's entry" in classify(401, {}, b"").hint
 
 
+def test_the_hint_for_a_request_without_a_key() -> None:
+    keyless = ProviderSettings("mine", "openai", api_base="https://gateway.example/v1")
+    hint = classify(401, {}, b"", settings=keyless).hint
+    assert hint == "no key was sent: set env_var or api_key in [providers.mine]"
+    hint = classify(401, {}, b"", settings=keyless, key_variable="OPENAI_API_KEY").hint
+    assert "OPENAI_API_KEY goes to its own service only" in hint
+    assert 'env_var = "OPENAI_API_KEY" in [providers.mine]' in hint
+
+
 def test_waits_in_headers_and_bodies() -> None:
     assert answer(429, headers={"retry-after": "12"}).retry_after_secs == 12
     assert answer(429, headers={"retry-after-ms": "250"}).retry_after_secs == 0.25

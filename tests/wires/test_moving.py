@@ -162,7 +162,8 @@ def services() -> dict[str, Service]:
             OpenAIServer(),
             openai_replies("compatible"),
             lambda body: openai_validator.problems(body, strict_roles=True, id_pattern="[a-zA-Z0-9]{9}"),
-            'kind = "openai_compatible"\nstrict_roles = true\ntool_id_pattern = "[a-zA-Z0-9]{9}"',
+            'kind = "openai_compatible"\ndefault_model = "qwen3"\n'
+            'strict_roles = true\ntool_id_pattern = "[a-zA-Z0-9]{9}"',
         ),
     }
 

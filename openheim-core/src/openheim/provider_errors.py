@@ -174,7 +174,8 @@ def classify(
         body: its beginning is enough.
         now: with a time zone; the current time if left out.
         settings: the entry that was asked; named in messages, where its secrets are masked that the service repeats.
-        key_variable: environment variable that usually holds the key, for the hint about a key that was refused.
+        key_variable: environment variable that usually holds the key, for the hint about a key that was refused or
+            is missing.
     """
     payload, text = _read_body(headers, body)
     error = classify_payload(payload, status=status, body=text, settings=settings, key_variable=key_variable)
@@ -288,6 +289,8 @@ def _hint(
 ) -> str:
     entry = f"[providers.{settings.name}]" if settings is not None and settings.name else "the provider's entry"
     if kind is AuthError:
+        if settings is not None and not settings.api_key:
+            return _hint_without_key(entry, key_variable)
         key = f"{key_variable}, or env_var and api_key" if key_variable else "env_var or api_key"
         return f"check the key: {key} in {entry}"
     if kind is InvalidRequestError and "does not support tools" in said:
@@ -303,6 +306,16 @@ def _hint(
     if kind is ServerError and status < 300:
         return f"if it stays so, check api_base in {entry}"
     return ""
+
+
+def _hint_without_key(entry: str, key_variable: str) -> str:
+    if not key_variable:
+        return f"no key was sent: set env_var or api_key in {entry}"
+    # As in openheim.config.secrets.key_variable: nothing else would have kept it back.
+    return (
+        f"no key was sent: {key_variable} goes to its own service only; to send it here too, write "
+        f'env_var = "{key_variable}" in {entry}'
+    )
 
 
 # --- reading what the service sent ---

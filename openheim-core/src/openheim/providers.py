@@ -198,7 +198,8 @@ class ModelInfo:
 class Provider(Protocol):
     """A model service. One object serves every session that uses its entry, concurrently.
 
-    ``wire`` names the protocol spoken; ``default_model`` is used when the settings name none.
+    ``wire`` names the protocol spoken. ``default_model`` is used when nobody names a model; ``""`` where the plugin
+    cannot know one, and then somebody has to.
 
     A provider may also have ``async models() -> list[ModelInfo]`` and ``async aclose() -> None``. One that has a fixed
     set of models may name them in ``known_models: tuple[str, ...]``; asking for another is then refused beforehand.

@@ -67,7 +67,9 @@ class HttpService:
                 hint=f'set it in {where}, such as "http://localhost:8000/v1"',
             )
         self._http = http
-        self._key_variable = settings.key_variable or (key_variable if self.base == base else "")
+        # Another service gets no key from it; where none was given at all, that is worth telling.
+        is_told = self.base == base or not settings.api_key
+        self._key_variable = settings.key_variable or (key_variable if is_told else "")
         if self.base == base and not settings.api_key:
             raise ConfigError(
                 f"provider {settings.name!r} has no key",

@@ -34,7 +34,9 @@ def all_findings(*, trust: bool | None = None) -> tuple[list[Finding], list[Find
         check.all()
         errors += check.errors
         warnings += check.warnings
-    return errors, warnings
+    # A slip that the plugin has refused needs no doubt about it as well.
+    wrong = {finding.key for finding in errors} - {""}
+    return errors, [finding for finding in warnings if finding.key not in wrong]
 
 
 class _Check:
@@ -122,8 +124,7 @@ class _Check:
             return
         for kind, name, table, section in self._sections():
             try:
-                # As a plain table, so that the error does not give the place as well.
-                host.validate_settings(kind, name, dict(table), where=f"[{'.'.join(section)}]")
+                host.validate_settings(kind, name, table.without_places(), where=f"[{'.'.join(section)}]")
             except PluginDisabledError:
                 continue
             except ConfigError as err:

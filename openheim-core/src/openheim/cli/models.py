@@ -65,7 +65,7 @@ def _print(providers: Mapping[str, Any], default: str) -> None:
         [
             (
                 f"{name}{' (default)' if name == default else ''}",
-                entry["default_model"],
+                entry["default_model"] or "none",
                 ", ".join(entry["models"]) or "any",
             )
             for name, entry in providers.items()
@@ -129,7 +129,7 @@ def _plugin_defaults(loaded: LoadedConfig, host: PluginHost, names: list[str]) -
     found = {}
     for name in names:
         try:
-            found[name] = runtime.bind(name, None).model
+            found[name] = runtime.provider(name)[0].default_model
         except OpenheimError as err:
             warn(f"provider {name!r}: {err}")
     return found

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from openheim.providers import Provider, ProviderSettings
     from openheim.runtime import Runtime
-    from openheim.runtime.binding import ModelBinding
 
 __all__ = ("examine_providers",)
 
@@ -29,17 +28,17 @@ REACH_TIMEOUT_SECS = 10.0
 def examine_providers(runtime: Runtime, names: Sequence[str], *, offline: bool) -> list[Finding]:
     """One finding for each provider, in the order of ``names``. They are asked at the same time, unless ``offline``."""
     found: dict[str, Finding] = {}
-    ready: dict[str, tuple[ProviderSettings, ModelBinding]] = {}
+    ready: dict[str, tuple[ProviderSettings, Provider]] = {}
     for name in names:
         settings = None
         try:
             settings, _options = resolve_entry(runtime.loaded.config, name, os.environ)
-            binding = runtime.bind(name, None)
-            ready[name] = runtime.provider_settings(name), binding
+            provider, settings = runtime.provider(name)
+            ready[name] = settings, provider
         except OpenheimError as err:
             found[name] = Finding(f"provider {name}", "problem", mask_secrets(str(err), settings))
     if offline:
-        for name, (settings, _binding) in ready.items():
+        for name, (settings, _provider) in ready.items():
             found[name] = Finding(f"provider {name}", "ok", f"{_described(settings)}, not tried")
     elif ready:
 
@@ -59,12 +58,13 @@ def _described(settings: ProviderSettings) -> str:
     return f"kind {without_keys(settings.kind)}, {'key found' if settings.api_key else 'no key'}"
 
 
-async def _ask(runtime: Runtime, settings: ProviderSettings, binding: ModelBinding) -> Finding:
+async def _ask(runtime: Runtime, settings: ProviderSettings, provider: Provider) -> Finding:
     subject, described = f"provider {settings.name}", _described(settings)
     try:
         with anyio.fail_after(REACH_TIMEOUT_SECS):
-            if hasattr(binding.provider, "models"):
-                finding = await _ask_for_models(subject, described, binding.provider, binding.model)
+            if hasattr(provider, "models"):
+                model = settings.default_model or provider.default_model
+                finding = await _ask_for_models(subject, described, provider, model)
             elif settings.api_base:
                 finding = await _ask_without_key(subject, described, runtime, settings.api_base)
             else:
@@ -81,6 +81,8 @@ async def _ask(runtime: Runtime, settings: ProviderSettings, binding: ModelBindi
 async def _ask_for_models(subject: str, described: str, provider: Provider, model: str) -> Finding:
     listed = [info.id for info in await provider.models()]  # type: ignore[attr-defined]  # optional, and it is there
     detail = f"{described}, reached, {len(listed)} model{'' if len(listed) == 1 else 's'}"
+    if not model:
+        return Finding(subject, "note", f"{detail}, no default_model: each session has to name one")
     if listed and model not in listed:
         # Some servers take any name, and some do not list all that they have.
         return Finding(subject, "note", f"{detail}, {model!r} not among them")

@@ -34,10 +34,9 @@ def refresh_models(runtime: Runtime, names: Sequence[str]) -> bool:
     async def refresh(name: str) -> None:
         settings = None
         try:
-            binding = runtime.bind(name, None)
-            settings = runtime.provider_settings(name)
+            provider, settings = runtime.provider(name)
             with anyio.fail_after(REFRESH_TIMEOUT_SECS):
-                models = await ask_for_models(binding.provider, name, warn)
+                models = await ask_for_models(provider, name, warn)
             if models is None:
                 note(f"provider {name!r} does not list its models")
                 return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from openheim.config.schema import MODE_ALIASES, MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from openheim.config.layers import Place
 
@@ -51,19 +51,26 @@ class PluginTable(dict[str, Any]):
     Args:
         values: what was given.
         path: where the table stands in the settings.
+        beside: keys that may stand in the same section and belong to the core: a slip may have been meant for one.
     """
 
-    __slots__ = ("_find", "_path")
+    __slots__ = ("_find", "_path", "beside")
 
     def __init__(
         self,
         values: Mapping[str, Any] | None = None,
         path: tuple[str, ...] = (),
         find: FindPlace = lambda path: None,
+        beside: Iterable[str] = (),
     ) -> None:
         super().__init__(values or {})
+        self.beside = frozenset(beside)
         self._path = path
         self._find = find
+
+    def without_places(self) -> PluginTable:
+        """The same for a check whose caller tells the place."""
+        return PluginTable(self, self._path, beside=self.beside)
 
     def place_of(self, *keys: str | int) -> Place | None:
         """Where the value at ``keys``, or else the table around it, was given; None if that is not known."""
@@ -248,5 +255,5 @@ def _provider(name: str, table: Mapping[str, Any], find: FindPlace) -> ProviderE
     if "price" in given:
         given["price"] = _section(PriceSection, given["price"])
     own = {key: value for key, value in table.items() if key not in known}
-    given["options"] = PluginTable(own, ("providers", name), find)
+    given["options"] = PluginTable(own, ("providers", name), find, beside=known)
     return _section(ProviderEntry, given)

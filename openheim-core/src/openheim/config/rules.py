@@ -41,6 +41,9 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+#: Paths of the services that plugins ask, as their documentation shows them.
+_ENDPOINT = re.compile(r"/(?:chat/completions|completions|responses|messages|models|embeddings)/?$")
+
 #: A variable as shells write it, ``$NAME`` or ``${NAME}``. Settings do not put its value there.
 _SHELL_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
@@ -78,6 +81,12 @@ def broken_rules(config: Config) -> Iterator[Broken]:
 def doubts(config: Config) -> Iterator[Broken]:
     """What is no error and yet hardly meant."""
     for name, entry in config.providers.items():
+        if endpoint := _ENDPOINT.search(entry.api_base or ""):
+            yield Broken(
+                ("providers", name, "api_base"),
+                f"ends in {endpoint[0].rstrip('/')}, which is added to it for each request: take that off",
+                "",
+            )
         given = entry.api_key if isinstance(entry.api_key, str) else ""
         if variable := _SHELL_VARIABLE.fullmatch(given.strip()):
             from openheim.config.masking import without_keys

@@ -45,7 +45,7 @@ def check_settings(model: Any, table: Mapping[str, Any], *, where: str) -> Any:
         for key in table:
             if key not in known:
                 problems[key,] = "unknown key"
-                near = closest(key, known)
+                near = closest(key, [*known, *getattr(table, "beside", ())])
                 hint = hint or (f"did you mean {near}?" if near else f"known keys: {', '.join(known) or 'none'}")
     try:
         settings = model.model_validate(dict(table))

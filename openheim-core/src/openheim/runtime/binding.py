@@ -134,9 +134,12 @@ class BoundProviders:
             err.message = f"fallback of provider {binding.provider_name!r}: {err.message}"
             raise
 
-    def settings_of(self, name: str) -> ProviderSettings:
-        """The entry of a provider that is in use."""
-        return self._providers[name][1]
+    def provider(self, name: str) -> tuple[Provider, ProviderSettings]:
+        """An entry's provider, whether or not a model is named for it. Raises as :meth:`bind`."""
+        return self._made(select_provider(self._loaded.config, provider=name, installed=self._installed))
+
+    def _installed(self) -> list[str]:
+        return self._host.names("providers")
 
     def embedder(self) -> Embedder | None:
         """What makes embeddings, or None if the settings name nothing. Raises as :meth:`bind`."""
@@ -170,20 +173,23 @@ class BoundProviders:
                     _log.warning("%s, being closed, %s", what, slip_in_words(err))
 
     def _select(self, provider: str | None, model: str | None) -> tuple[str, str]:
-        selection = select_provider(
-            self._loaded.config, provider=provider, model=model, installed=lambda: self._host.names("providers")
-        )
+        selection = select_provider(self._loaded.config, provider=provider, model=model, installed=self._installed)
         if selection.notice:
             self._report(selection.notice)
+        name = selection.settings.name
+        created, _settings = self._made(selection)
+        selected = name, _checked_model(created, selection.model, name)
+        if not selection.notice and len(self._selected) < _KEPT:
+            self._selected[provider, model] = selected
+        return selected
+
+    def _made(self, selection: Selection) -> tuple[Provider, ProviderSettings]:
         name = selection.settings.name
         if name not in self._providers:
             settings = self._with_options(selection, "providers")
             self.secrets.update(settings.secrets)
             self._providers[name] = (self._host.create_provider(settings.kind, settings, self._http()), settings)
-        selected = name, _checked_model(self._providers[name][0], selection.model, name)
-        if not selection.notice and len(self._selected) < _KEPT:
-            self._selected[provider, model] = selected
-        return selected
+        return self._providers[name]
 
     def _with_options(self, selection: Selection, group: str) -> ProviderSettings:
         """The entry with the plugin's own settings: checked now if the user gave some, else made when asked for."""
@@ -200,6 +206,11 @@ class BoundProviders:
 def _checked_model(provider: Provider, model: str | None, name: str) -> str:
     """The model asked for, or the provider's default; refused if the provider says which it has and this is none."""
     model = model or provider.default_model
+    if not model:
+        raise ConfigError(
+            f"no model is named for provider {name!r}, which has no default",
+            hint=f"set default_model in [providers.{name}]; openheim models --refresh lists those that it has",
+        )
     known = getattr(provider, "known_models", ())
     if known:
         check_model(model, known, name)

@@ -331,9 +331,9 @@ class Runtime:
         """
         return self._providers.embedder()
 
-    def provider_settings(self, name: str) -> ProviderSettings:
-        """The entry of a provider that :meth:`bind` has given out."""
-        return self._providers.settings_of(name)
+    def provider(self, name: str) -> tuple[Provider, ProviderSettings]:
+        """The provider of an entry, whether or not a model is named for it. Raises as :meth:`new_session`."""
+        return self._providers.provider(name)
 
     def context_settings(self, binding: ModelBinding) -> ContextSettings:
         """How requests are kept within a model's window."""

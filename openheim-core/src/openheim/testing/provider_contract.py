@@ -45,6 +45,7 @@ class ProviderContract(StreamChecks, RequestChecks, TroubleChecks):
         name: the entry point's name.
         options: the plugin's own keys of a ``[providers.NAME]`` entry.
         api_base: address of the service, for a provider that knows none by itself.
+        model: the model to ask, for a provider without a default.
         answer: what the service answers to a greeting; None for a provider that makes no requests.
         tool_answer: what it answers when it wants a tool called; None if that takes no request, or never happens.
         errors: kinds of errors (see :mod:`openheim.errors`), each with what the service answers then. What all services
@@ -63,7 +64,9 @@ class ProviderContract(StreamChecks, RequestChecks, TroubleChecks):
     def test_members(self, provider: Provider, http: ScriptedHttp) -> None:
         for member in ("wire", "default_model"):
             value = getattr(provider, member)
-            assert isinstance(value, str) and value.strip(), f"{member} is {value!r}, not a name"
+            assert isinstance(value, str), f"{member} is {value!r}, not a name"
+            if not value.strip():
+                assert member == "default_model" and self.model, f"{member} is blank, and the suite names no model"
         for method in ("generate", "models", "aclose"):
             function = getattr(provider, method, None)
             assert method != "generate" or function is not None, "there is no method generate"

@@ -88,7 +88,7 @@ class RequestChecks(ProviderSuite):
 
     async def test_signatures_stay_with_their_entry(self, provider: Provider, http: ScriptedHttp) -> None:
         """Two entries of one wire are two services, and each refuses what the other has signed."""
-        wire = wire_of(provider, provider.default_model)
+        wire = wire_of(provider, self.model or provider.default_model)
         await make_call(provider, self._request(provider, messages=signed_conversation(wire, "another entry")))
         for request in http.requests:
             for foreign in SIGNED:

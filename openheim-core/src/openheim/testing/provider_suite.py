@@ -37,6 +37,7 @@ class ProviderSuite(Contract):
     name: ClassVar[str] = ""
     options: ClassVar[Mapping[str, Any]] = {}
     api_base: ClassVar[str] = ""
+    model: ClassVar[str] = ""
     answer: ClassVar[HttpAnswer | None] = None
     tool_answer: ClassVar[HttpAnswer | None] = None
     errors: ClassVar[Mapping[str, Answer]] = {}
@@ -50,7 +51,7 @@ class ProviderSuite(Contract):
     @pytest.fixture
     def settings(self, host: PluginHost) -> ProviderSettings:
         options = host.validate_settings("providers", self.name, self.options, where="options")
-        return ProviderSettings("contract", self.name, self.api_base, KEY, options=options)
+        return ProviderSettings("contract", self.name, self.api_base, KEY, default_model=self.model, options=options)
 
     @pytest.fixture
     def http(self) -> ScriptedHttp:
@@ -71,7 +72,7 @@ class ProviderSuite(Contract):
 
     def _request(self, provider: Provider, prompt: str = "", **changes: Any) -> ModelRequest:
         messages = [user_message(prompt or self.prompt)]
-        request = ModelRequest(provider.default_model, "You are under test.", messages, self.tools)
+        request = ModelRequest(self.model or provider.default_model, "You are under test.", messages, self.tools)
         for name, value in changes.items():
             setattr(request, name, value)
         return request

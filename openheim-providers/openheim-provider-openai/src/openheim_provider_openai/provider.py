@@ -37,6 +37,9 @@ _log = logging.getLogger(__name__)
 
 _RESPONSES_PATH = "/responses"
 
+#: The model of OpenAI itself that is asked when nobody names one.
+_OPENAI_MODEL = "gpt-4o"
+
 #: OpenAI takes no longer keys.
 _LONGEST_CACHE_KEY = 64
 
@@ -63,14 +66,15 @@ class OpenAIProvider:
         ConfigError: the entry lacks something; see :class:`~openheim_provider_openai.service.Service`.
     """
 
-    default_model = "gpt-4o"
     structured_output = True
 
     def __init__(self, kind: str, settings: ProviderSettings, http: HttpClient) -> None:
         self._settings = settings
         self._service = Service(kind, settings, http)
         self._dialect = dialect = self._service.dialect
-        self.wire = self.wire_for(settings.default_model or self.default_model)
+        # Which models a compatible service has is not known.
+        self.default_model = settings.default_model or (_OPENAI_MODEL if kind == "openai" else "")
+        self.wire = self.wire_for(self.default_model)
         self._extra_body = self._service.extra_body
         self._chat_tools = ToolEncoder(chat_tool, reduces=dialect.reduces_schemas)
         self._responses_tools = ToolEncoder(responses_tool, reduces=dialect.reduces_schemas)

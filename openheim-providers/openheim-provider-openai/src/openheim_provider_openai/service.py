@@ -31,7 +31,9 @@ class Service(HttpService):
         options: Settings | None = settings.options if settings.has_own_options else None
         self.dialect = dialect_of(kind, settings.api_base.rstrip("/") or own, options)
         key_header = self.dialect.key_header
-        super().__init__(settings, http, base=own, key_variable="OPENAI_API_KEY", key_header=key_header)
+        is_openai = kind == "openai" or settings.api_base.rstrip("/") == _OPENAI_BASE
+        variable = "OPENAI_API_KEY" if is_openai else ""
+        super().__init__(settings, http, base=own, key_variable=variable, key_header=key_header)
         version = options.api_version if options is not None else None
         if "/openai/deployments/" in self.base and not version and key_header == "api-key":
             raise ConfigError(
