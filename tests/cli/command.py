@@ -59,8 +59,11 @@ class Command:
         (self.home / "config.toml").write_text(text)
 
     def use(self, server: OpenAIServer, more: str = "", *, kind: str = "openai_compatible", top: str = "") -> None:
-        """Makes the server the default provider."""
-        self.configure(f'{top}\n[providers.test]\nkind = "{kind}"\napi_base = "{server.base_url}"\n{more}\n')
+        """Makes the server the default provider; its model is gpt-4o unless ``more`` names one."""
+        entry = f'kind = "{kind}"\napi_base = "{server.base_url}"\n{more}\n'
+        if kind == "openai_compatible" and "default_model" not in more and "\nmodels" not in f"\n{more}":
+            entry = f'default_model = "gpt-4o"\n{entry}'
+        self.configure(f"{top}\n[providers.test]\n{entry}")
 
     def hide(self, *distributions: str) -> None:
         """Makes it look as if these distributions were not installed."""

@@ -160,7 +160,7 @@ def test_the_key_is_tried_with_the_configured_authority(
 
 def test_a_server_is_reached_without_a_model_being_named(openheim: Command) -> None:
     with OpenAIServer(models=wire.models("qwen3")) as server:
-        openheim.use(server)
+        openheim.configure(f'[providers.test]\nkind = "openai_compatible"\napi_base = "{server.base_url}"\n')
         found = findings(openheim("doctor", "--json"))
         listed = openheim("models", "--refresh")
     assert found["provider test"][0] == "note" and "reached, 1 model, no default_model" in found["provider test"][1]

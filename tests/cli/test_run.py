@@ -323,7 +323,7 @@ def test_usage_and_configuration_errors_send_nothing(openheim: Command, tmp_path
             (["run", "--cwd", "nowhere", "hi"], "", "nowhere"),
             (["run", "--nope", "hi"], "", "--nope"),
             (["run", "--config", str(tmp_path / "none.toml"), "hi"], "", "there is no config file"),
-            (["run", "hi"], "timeout_secs = -3", "line 5: providers.test.timeout_secs must be more than 0"),
+            (["run", "hi"], "timeout_secs = -3", "line 6: providers.test.timeout_secs must be more than 0"),
             (["run", "hi"], "flavour = 3", "flavour"),
             (["run", "hi"], 'api_key = "sk-canary\u00e9"', "that no key has"),
             (["run", "hi"], "[broken", "line 5: not valid TOML"),
@@ -390,7 +390,7 @@ def test_a_fallback_that_cannot_be_is_told_before_anything_is_sent(openheim: Com
         ended = openheim("run", "hi")
         assert not server.prompts
     assert ended.code == 2
-    assert "config.toml" in ended.err and "line 5" in ended.err and "unknown provider 'nobody'" in ended.err
+    assert "config.toml" in ended.err and "line 6" in ended.err and "unknown provider 'nobody'" in ended.err
 
 
 def test_a_priced_turn_tells_its_cost(openheim: Command) -> None:
