@@ -326,7 +326,7 @@ def test_usage_and_configuration_errors_send_nothing(openheim: Command, tmp_path
             (["run", "hi"], "timeout_secs = -3", "line 6: providers.test.timeout_secs must be more than 0"),
             (["run", "hi"], "flavour = 3", "flavour"),
             (["run", "hi"], 'api_key = "sk-canary\u00e9"', "that no key has"),
-            (["run", "hi"], "[broken", "line 5: not valid TOML"),
+            (["run", "hi"], "[broken", "line 6: not valid TOML"),
             (["run", "hi"], "[tools.fs]\nnope = 1", "nope"),
         ):
             openheim.use(server, more)

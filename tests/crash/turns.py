@@ -83,7 +83,8 @@ def go_on(openheim: Command, session_id: str) -> None:
     """Another prompt, to a server that takes no malformed conversation."""
 
     async def prompt(server: OpenAIServer) -> None:
-        settings = {
+        entry = {"kind": "openai_compatible", "api_base": server.base_url, "default_model": "m"}
+        settings = {"providers": {"test": entry}}
             "providers": {"test": {"kind": "openai_compatible", "api_base": server.base_url, "default_model": "m"}}
         }
         with anyio.fail_after(30):
