@@ -6,14 +6,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+from openheim import ToolsContext
 from openheim.errors import ConfigError
 from openheim.plugins.settings import check_settings
 from openheim.testing import ToolsetContract
-from openheim_tools_web.plugin import Settings
+from openheim_tools_web.plugin import Settings, openheim_tools
 from openheim_tools_web.web_fetch import WebFetch
 from tests.support.replies import raw
 from tests.support.server import ScriptedServer
@@ -52,6 +54,21 @@ def test_the_schema_is_that_of_the_contract() -> None:
     added = [ours["properties"].pop(name) and name for name in ("start", "raw")]
     assert json.dumps({"name": tool.name, "description": tool.description, "parameters": ours}) == json.dumps(CONTRACT)
     assert list(tool.parameters["properties"]) == ["url", *added]
+
+
+@pytest.mark.parametrize(
+    ("settings", "limits"),
+    [
+        ({}, ("20 seconds", "256 KiB")),
+        ({"allow_private": ["localhost"]}, ("20 seconds", "256 KiB")),
+        ({"timeout_secs": 7.5, "max_bytes": 2 << 20}, ("7.5 seconds", "2,048 KiB")),
+        ({"max_bytes": 300_000}, ("20 seconds", "300,000 bytes")),
+    ],
+)
+def test_the_model_is_told_the_limits_that_are_in_force(settings: dict[str, Any], limits: tuple[str, str]) -> None:
+    (tool,) = openheim_tools(ToolsContext(Path(), Path(), settings=settings))
+    timeout, size = limits
+    assert tool.description == CONTRACT["description"].replace("20 seconds", timeout).replace("256 KiB", size)
 
 
 def test_traits() -> None:

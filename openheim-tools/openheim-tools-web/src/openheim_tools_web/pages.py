@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ("page_text", "section")
 
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
+#: Those that have no body, whatever their headers announce (RFC 9110, 15.3 and 15.4).
+_BODILESS = frozenset((204, 205, 304))
+#: Content codings that are undone, and the names for none at all.
+_CODINGS = frozenset(("gzip", "x-gzip", "deflate", "identity", ""))
 #: Of an answer that is an error, so much is read, and so much of its text is told.
 ERROR_BYTES = 64 * 1024
 ERROR_CHARS = 500
@@ -50,14 +54,20 @@ def _wanted(page: Page, max_bytes: int) -> int:
     Raises:
         ToolError: none, since it is no text.
     """
-    if page.status in _REDIRECTS:
+    if page.status in _REDIRECTS or page.status in _BODILESS or page.headers.get("content-length") == "0":
         return 0
     kind = content_of(page.headers.get("content-type", ""))
+    coding = page.headers.get("content-encoding", "").strip().lower()
     if not 200 <= page.status < 300:
-        return ERROR_BYTES if kind is not None else 0
+        return ERROR_BYTES if kind is not None and coding in _CODINGS else 0
     if kind is None:
         what = _printable(media_type(page.headers["content-type"]))[:100]
         raise _not_text(f"the content type is {what}")
+    if coding not in _CODINGS:
+        raise ToolError(
+            f"the content cannot be read: the server sent it in the coding {_printable(coding)[:100]!r}, though only"
+            " gzip and deflate were asked for"
+        )
     return max_bytes
 
 
@@ -82,6 +92,8 @@ def _check_status(page: Page, url: WebUrl) -> None:
     if 200 <= page.status < 300:
         return
     phrase = HTTPStatus(page.status).phrase if page.status in HTTPStatus._value2member_map_ else "unknown"
+    # Of an error, nobody misses the rest.
+    page.shortfall = ""
     message = f"{url} answered with status {page.status} ({phrase})"
     try:
         excerpt = " ".join(_text(page, url, raw=False).split()) if page.body else ""
@@ -117,10 +129,17 @@ def _text(page: Page, url: WebUrl, raw: bool) -> str:
     # Half of a pair, from UTF-16 that is no such thing.
     text = text.encode("utf-8", "replace").decode("utf-8")
     if not text.strip():
-        text = "[the page has no text]" if page.body else f"[no content; the status is {page.status}]"
+        text = _without_text(page, html=kind == "html" and not raw)
     if page.shortfall:
         notes.append(f"the page is not whole: {page.shortfall}")
     return "\n".join([text, *(f"[{note}]" for note in notes)])
+
+
+def _without_text(page: Page, *, html: bool) -> str:
+    if not page.body:
+        return f"[the page is empty: the server sent no content, and its status is {page.status}]"
+    hint = "; a script may make it, and raw=true shows the source" if html else ", only blanks"
+    return f"[the page has no text{hint}]"
 
 
 def section(text: str, start: int, room_bytes: int) -> str:
