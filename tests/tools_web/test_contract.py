@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -38,13 +38,13 @@ CONTRACT: dict[str, Any] = {
 class TestWebTools(ToolsetContract):
     plugin = "openheim_tools_web.plugin"
     settings = LOOPBACK
-    sample_calls: ClassVar[dict[str, dict[str, Any]]] = {"web_fetch": {}}
 
-    @pytest.fixture(autouse=True)
-    def server(self) -> Iterator[None]:
-        with ScriptedServer(default=raw("<p>hello</p>", content_type="text/html")) as server:
-            self.sample_calls["web_fetch"] = {"url": f"{server.url}/"}
-            yield
+    @pytest.fixture
+    def samples(self) -> Iterator[dict[str, dict[str, Any]]]:
+        page = "<title>A page</title>" + "<p>words of a page that is longer than a small result</p>" * 500
+        with ScriptedServer(default=raw(page, content_type="text/html")) as server:
+            yield {"web_fetch": {"url": f"{server.url}/"}}
+            assert server.requests or not server.connections
 
 
 def test_the_schema_is_that_of_the_contract() -> None:
