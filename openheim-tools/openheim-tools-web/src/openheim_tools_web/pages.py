@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from openheim import ToolError
 from openheim_tools_web.charsets import decoded
-from openheim_tools_web.contents import content_of, media_type, sniffed
+from openheim_tools_web.contents import content_of, is_gibberish, media_type, sniffed
 from openheim_tools_web.fetching import Page, fetch
 from openheim_tools_web.html_text import readable_page
 from openheim_tools_web.urls import joined
@@ -117,6 +117,8 @@ def _text(page: Page, url: WebUrl, raw: bool) -> str:
         if kind is None:
             raise _not_text("the server does not say what it sent, and it looks like no text")
     text = decoded(page.body, content_type, markup=kind in ("html", "xml"))
+    if is_gibberish(page.body, text):
+        raise _not_text(f"the server calls it {_printable(media_type(content_type))[:100]}, and it looks like no text")
     notes = []
     if kind == "html" and not raw:
         readable = readable_page(text, str(url))
