@@ -12,7 +12,7 @@ from openheim import ToolError
 from openheim_tools_web.charsets import decoded
 from openheim_tools_web.contents import content_of, is_gibberish, media_type, sniffed
 from openheim_tools_web.fetching import Page, fetch
-from openheim_tools_web.html_text import readable_page
+from openheim_tools_web.html_text import readable_page, refresh_target
 from openheim_tools_web.urls import joined
 
 if TYPE_CHECKING:
@@ -43,9 +43,8 @@ async def page_text(url: WebUrl, guard: Guard, settings: Settings, *, ca_file: s
     """
     guard.check(url)
     page = await fetch(url, guard, settings, ca_file=ca_file, wanted=lambda page: _wanted(page, settings.max_bytes))
-    _check_status(page, url)
     # A large page takes a tenth of a second.
-    return await anyio.to_thread.run_sync(_text, page, url, raw, abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(_outcome, page, url, raw, abandon_on_cancel=True)
 
 
 def _wanted(page: Page, max_bytes: int) -> int:
@@ -73,6 +72,11 @@ def _wanted(page: Page, max_bytes: int) -> int:
 
 def _not_text(why: str) -> ToolError:
     return ToolError(f"{why}; only text can be fetched (HTML, plain text, JSON, XML)")
+
+
+def _outcome(page: Page, url: WebUrl, raw: bool) -> str:
+    _check_status(page, url)
+    return _text(page, url, raw)
 
 
 def _check_status(page: Page, url: WebUrl) -> None:
@@ -120,11 +124,13 @@ def _text(page: Page, url: WebUrl, raw: bool) -> str:
     if is_gibberish(page.body, text):
         raise _not_text(f"the server calls it {_printable(media_type(content_type))[:100]}, and it looks like no text")
     notes = []
+    leads_to = joined(str(url), refresh_target(page.headers.get("refresh", "")))
     if kind == "html" and not raw:
         readable = readable_page(text, str(url))
         text = f"Title: {readable.title}\n\n{readable.text}" if readable.title else readable.text
         if readable.part:
             notes.append(f"only what the page marks as its {readable.part} part is shown; raw=true gives all of it")
+        leads_to = readable.leads_to or leads_to
         if readable.is_cut:
             notes.append("the text of the page is too long, and cut here")
     text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -132,6 +138,11 @@ def _text(page: Page, url: WebUrl, raw: bool) -> str:
     text = text.encode("utf-8", "replace").decode("utf-8")
     if not text.strip():
         text = _without_text(page, html=kind == "html" and not raw)
+    if leads_to != str(url):
+        there = _printable(leads_to)[:MAX_LOCATION_CHARS]
+        notes.append(
+            f"the page leads on to {there}, which is not followed; fetch that address if you want what is there"
+        )
     if page.shortfall:
         notes.append(f"the page is not whole: {page.shortfall}")
     return "\n".join([text, *(f"[{note}]" for note in notes)])
