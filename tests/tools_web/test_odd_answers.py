@@ -123,6 +123,15 @@ async def test_floods_end(answer: bytes, again: bytes) -> None:
     assert "receive buffer too long" in await outcome_of(answer, "endless", again=again)
 
 
+@pytest.mark.parametrize("again", [b"\0", packed(b"")], ids=["zeros", "members"])
+async def test_a_body_that_goes_on_and_holds_nothing(again: bytes) -> None:
+    """It has no end, and no byte of a page that could be too many."""
+    problem = "the service sent a compressed body that goes on and holds nothing"
+    assert await outcome_of(GZIP, "endless", again=packed(b"")) == f"Error: no content came from URL: {problem}"
+    text = await outcome_of(GZIP + packed(b"hello"), "endless", again=again)
+    assert text == f"hello\n[the page is not whole: {problem}]"
+
+
 async def test_a_server_that_redirects_to_itself_is_asked_once() -> None:
     async with ScriptedServer(default=raw(b"", status=302, headers={"location": "/"})) as server:
         with pytest.raises(ToolError, match="redirects are not followed"):
