@@ -177,6 +177,46 @@ def test_tools_list(openheim: Command) -> None:
     assert all(name in table for name in names)
 
 
+NO_COMMANDS = (
+    "note: execute_command is left out: commands are switched off; allow_shell = true in the settings switches them on"
+)
+
+
+def test_tools_list_says_how_commands_are_switched_on(openheim: Command, tmp_path: Path) -> None:
+    assert openheim("tools", "list").err == f"{NO_COMMANDS}\n"
+    assert openheim("tools", "list", "--json").err == ""
+    call = ("tools", "call", "execute_command", '{"command": "true"}')
+    assert (
+        openheim(*call).err == f"Error: there is no tool 'execute_command' here: {NO_COMMANDS.partition('out: ')[2]}\n"
+    )
+    openheim.configure("allow_shell = true\n")
+    listed = openheim("tools", "list")
+    assert "execute_command" in listed.out
+    assert listed.err == ""
+    assert openheim(*call).code == 0
+
+    policy = tmp_path / "policy.toml"
+    policy.write_text("allow_shell = false\n")
+    managed = {"OPENHEIM_POLICY_FILE": str(policy)}
+    assert "the managed policy does not allow commands" in openheim("tools", "list", env=managed).err
+    assert "the managed policy does not allow commands" in openheim(*call, env=managed).err
+
+    openheim.configure('allow_shell = true\n[plugins]\ndisable = ["tools.shell"]\n')
+    for command in (("tools", "list"), call):
+        assert "openheim-tools-shell, which brings commands, is not installed or not in use" in openheim(*command).err
+
+
+def test_tools_list_in_plan_mode(openheim: Command) -> None:
+    openheim.configure("allow_shell = true\n[permissions]\nmode = 'plan'\n")
+    listed = openheim("tools", "list")
+    names = {tool["function"]["name"] for tool in openheim("tools", "list", "--json").json}
+    assert {"read_file", "list_dir", "search", "web_fetch"} <= names
+    assert not names & {"write_file", "edit_file", "execute_command"}
+    assert {line.split()[0] for line in listed.out.splitlines()[1:]} == names
+    assert listed.err.startswith("note: in plan mode only tools that change nothing are offered; left out: ")
+    assert "edit_file, execute_command" in listed.err
+
+
 def test_tools_call(openheim: Command) -> None:
     (openheim.folder / "a.txt").write_text("content\n")
     ended = openheim("tools", "call", "read_file", '{"path": "a.txt"}')
@@ -258,7 +298,10 @@ def test_without_tools_the_advice_looks_at_what_is_installed(openheim: Command) 
     openheim.configure('[plugins]\ndisable = ["tools.fs", "tools.web"]\n')
     ended = openheim("tools", "list")
     assert (ended.code, ended.out) == (0, "")
-    assert ended.err == "no toolset that is installed can be used; see openheim plugins list\n"
+    assert ended.err.splitlines() == [
+        "no toolset that is installed can be used; see openheim plugins list",
+        NO_COMMANDS,
+    ]
 
 
 def test_a_page_is_fetched_where_the_settings_and_rules_allow_it(openheim: Command) -> None:

@@ -190,6 +190,28 @@ def test_check_finds_all_that_is_wrong(openheim: Command, tmp_path: Path) -> Non
     assert f"error: {openheim.home / 'config.toml'}, line 2: " in "\n".join(lines)
 
 
+def test_check_names_rules_about_no_tool(openheim: Command) -> None:
+    openheim.configure(
+        "[permissions]\n"
+        'allow = ["read_file(src/**)", "*_file", "execute_command(ls *)", "job_*"]\n'
+        'deny = ["edit_fil(src/**)", "search", "github_*", "?dit_file"]\n'
+    )
+    for command in (["config", "check"], ["config", "check", "--json"]):
+        ended = openheim(*command)
+        assert (ended.code, ended.err) == (0, "")
+    assert [(one["line"], one["key"], one["message"], one["hint"]) for one in ended.json["warnings"]] == [
+        (3, "permissions.deny", "permissions.deny[0]: no tool is called edit_fil", "did you mean edit_file?"),
+        (
+            3,
+            "permissions.deny",
+            "permissions.deny[2]: no tool is called github_*",
+            "it counts once a plugin or an MCP server brings such a tool",
+        ),
+    ]
+    # They hold up nothing.
+    assert openheim("tools", "call", "list_dir").code == 0
+
+
 def test_check_of_values_that_do_not_load(openheim: Command) -> None:
     openheim.configure("max_iterations = 0\n[permissions]\nmode = 'fast'\n")
     ended = openheim("config", "check", "--json")

@@ -85,6 +85,15 @@ def test_settings_that_cannot_work(openheim: Command) -> None:
         assert findings(ended)["config"][0] == "problem"
 
 
+def test_rules_about_no_tool(openheim: Command) -> None:
+    openheim.configure('[permissions]\ndeny = ["edit_fil", "execute_command"]\n')
+    ended = openheim("doctor", "--json")
+    assert ended.code == 0
+    status, detail = findings(ended)["rule permissions.deny[0]"]
+    assert status == "note"
+    assert detail.endswith("line 2: permissions.deny[0]: no tool is called edit_fil; did you mean edit_file?")
+
+
 def test_wrong_settings_of_a_toolset(openheim: Command) -> None:
     openheim.configure("[tools.fs]\nnonsense = 1\n")
     ended = openheim("doctor", "--json")

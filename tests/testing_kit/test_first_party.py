@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from importlib.metadata import entry_points
+
+import pytest
 
 from openheim.messages import Usage
 from openheim.plugins.first_party import FIRST_PARTY_DISTRIBUTIONS
 from openheim.testing import EmbedderContract, HttpAnswer, ProviderContract, ToolsetContract
+from tests.support.replies import raw
+from tests.support.server import ScriptedServer
 
 
 def chat_stream(*deltas: dict[str, object], finish: str) -> HttpAnswer:
@@ -233,9 +238,13 @@ class TestFiles(ToolsetContract):
 
 
 class TestWeb(ToolsetContract):
-    """Its sample call, which takes a server, is made in ``tests/tools_web``."""
-
     plugin = "openheim_tools_web.plugin"
+    settings = {"allow_private": ["127.0.0.1"]}  # noqa: RUF012  read only
+
+    @pytest.fixture
+    def samples(self) -> Iterator[dict[str, dict[str, str]]]:
+        with ScriptedServer(default=raw("<p>hello</p>", content_type="text/html")) as server:
+            yield {"web_fetch": {"url": server.url}}
 
 
 class TestShell(ToolsetContract):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import gzip
 import json
-import socket
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from openheim import ToolError
 from tests.support.replies import Reply
 from tests.support.server import ScriptedServer
 from tests.tools_web.calls import LookUp, call, is_refused, page_of
+from tests.tools_web.playing import played
 
 pytestmark = pytest.mark.anyio
 
@@ -93,38 +91,6 @@ async def test_raw_answers(case: str, row: Mapping[str, Any]) -> None:
             text, ok = str(err), False
     assert expect.get("ok", ok) is ok
     assert len(text.encode()) <= expect.get("result_bytes_max", len(text.encode()))
-
-
-@contextlib.contextmanager
-def played(head: bytes, then: str) -> Iterator[int]:
-    """A server that sends bytes, and then does what the case says until the client goes."""
-    gone = threading.Event()
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        connection, _ = listener.accept()
-        with connection, contextlib.suppress(OSError):
-            connection.recv(65536)
-            connection.sendall(head)
-            match then:
-                case "endless":
-                    while not gone.is_set():
-                        connection.sendall(b"x" * 65536)
-                case "drip 1 byte a second":
-                    while not gone.wait(1):
-                        connection.sendall(b"x")
-                case other:
-                    assert other == "close"
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        gone.set()
-        thread.join(10)
-        listener.close()
-        assert not thread.is_alive(), "the client did not close its connection"
 
 
 async def test_a_short_body_is_given_as_far_as_it_came() -> None:

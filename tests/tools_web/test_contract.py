@@ -6,14 +6,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from openheim import ToolsContext
 from openheim.errors import ConfigError
 from openheim.plugins.settings import check_settings
 from openheim.testing import ToolsetContract
-from openheim_tools_web.plugin import Settings
+from openheim_tools_web.plugin import Settings, openheim_tools
 from openheim_tools_web.web_fetch import WebFetch
 from tests.support.replies import raw
 from tests.support.server import ScriptedServer
@@ -36,13 +38,13 @@ CONTRACT: dict[str, Any] = {
 class TestWebTools(ToolsetContract):
     plugin = "openheim_tools_web.plugin"
     settings = LOOPBACK
-    sample_calls: ClassVar[dict[str, dict[str, Any]]] = {"web_fetch": {}}
 
-    @pytest.fixture(autouse=True)
-    def server(self) -> Iterator[None]:
-        with ScriptedServer(default=raw("<p>hello</p>", content_type="text/html")) as server:
-            self.sample_calls["web_fetch"] = {"url": f"{server.url}/"}
-            yield
+    @pytest.fixture
+    def samples(self) -> Iterator[dict[str, dict[str, Any]]]:
+        page = "<title>A page</title>" + "<p>words of a page that is longer than a small result</p>" * 500
+        with ScriptedServer(default=raw(page, content_type="text/html")) as server:
+            yield {"web_fetch": {"url": f"{server.url}/"}}
+            assert server.requests or not server.connections
 
 
 def test_the_schema_is_that_of_the_contract() -> None:
@@ -52,6 +54,21 @@ def test_the_schema_is_that_of_the_contract() -> None:
     added = [ours["properties"].pop(name) and name for name in ("start", "raw")]
     assert json.dumps({"name": tool.name, "description": tool.description, "parameters": ours}) == json.dumps(CONTRACT)
     assert list(tool.parameters["properties"]) == ["url", *added]
+
+
+@pytest.mark.parametrize(
+    ("settings", "limits"),
+    [
+        ({}, ("20 seconds", "256 KiB")),
+        ({"allow_private": ["localhost"]}, ("20 seconds", "256 KiB")),
+        ({"timeout_secs": 7.5, "max_bytes": 2 << 20}, ("7.5 seconds", "2,048 KiB")),
+        ({"max_bytes": 300_000}, ("20 seconds", "300,000 bytes")),
+    ],
+)
+def test_the_model_is_told_the_limits_that_are_in_force(settings: dict[str, Any], limits: tuple[str, str]) -> None:
+    (tool,) = openheim_tools(ToolsContext(Path(), Path(), settings=settings))
+    timeout, size = limits
+    assert tool.description == CONTRACT["description"].replace("20 seconds", timeout).replace("256 KiB", size)
 
 
 def test_traits() -> None:

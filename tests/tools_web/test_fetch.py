@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import socket
 import ssl
 import threading
@@ -25,6 +26,7 @@ from tests.tools_web.calls import LOOPBACK, LookUp, call, page_of
 
 pytestmark = pytest.mark.anyio
 
+EMPTY = "[the page is empty: the server sent no content, and its status is {}]"
 CERTIFICATES = Path(__file__).parent.parent / "wire/certificates"
 
 
@@ -91,7 +93,7 @@ async def test_other_content_is_refused(content_type: str) -> None:
         (b"\xef\xbb\xbf <!-- x --> <html><p>a", "a"),
         (b"<?xml version='1.0'?><a/>", "<?xml version='1.0'?><a/>"),
         (b"just text", "just text"),
-        (b"", "[no content; the status is 200]"),
+        (b"", EMPTY.format(200)),
     ],
 )
 async def test_content_of_no_type_is_looked_at(body: bytes, text: str) -> None:
@@ -115,9 +117,21 @@ async def test_success(status: int) -> None:
     assert await result_of(text_page(status=status)) == "hello"
 
 
-@pytest.mark.parametrize("status", [204, 205])
+@pytest.mark.parametrize("status", [200, 204, 205])
 async def test_no_content(status: int) -> None:
-    assert await result_of(Reply((), status, framing="length")) == f"[no content; the status is {status}]"
+    assert await result_of(Reply((), status, framing="length")) == EMPTY.format(status)
+    coded = {"content-encoding": "gzip", "content-type": "image/png"}
+    assert await result_of(Reply((), status, coded, framing="length")) == EMPTY.format(status)
+    if status == 200:
+        assert await result_of(text_page(b"")) == EMPTY.format(200)
+
+
+async def test_no_text() -> None:
+    source = "<script>draw()</script>"
+    page = raw(source, content_type="text/html")
+    assert await result_of(page) == "[the page has no text; a script may make it, and raw=true shows the source]"
+    assert await result_of(page, raw=True) == source
+    assert await result_of(text_page(b" \n\t")) == "[the page has no text, only blanks]"
 
 
 @pytest.mark.parametrize("status", [300, 304, 305, 400, 403, 404, 418, 429, 500, 503, 599, 999])
@@ -152,6 +166,35 @@ async def test_redirects(status: int, location: str, shown: str) -> None:
     assert f"{url} redirects to {shown.replace('PORT', str(server.port))} (status {status})" in str(caught.value)
 
 
+LEADS_ON = "[the page leads on to {}, which is not followed; fetch that address if you want what is there]"
+
+
+@pytest.mark.parametrize(
+    ("content", "there"),
+    [
+        ("0; url=latest/", "http://page.test:PORT/a/latest/"),
+        ("0;URL='//other.test/?a&amp;b'", "http://other.test/?a&b"),
+        ("3.5 , /x", "http://page.test:PORT/x"),
+        ("0; url=http://169.254.169.254/", "http://169.254.169.254/"),
+        ("0", ""),
+        ("0; url=", ""),
+        ("0; url=b", ""),
+        ("600; url=/x", ""),
+        ("url=/x", ""),
+    ],
+)
+@pytest.mark.parametrize("in_header", [False, True])
+async def test_pages_that_lead_on(content: str, there: str, in_header: bool) -> None:
+    element = f'<META content="{content}" http-equiv=Refresh>'
+    headers = {"refresh": content.replace("&amp;", "&")} if in_header else {}
+    body = "<p>Moved" if in_header else f"{element}<p>Moved"
+    async with ScriptedServer([raw(body, content_type="text/html", headers=headers)]) as server:
+        text = await page_of(f"http://page.test:{server.port}/a/b")
+        assert len(server.requests) == 1
+    note = f"\n{LEADS_ON.format(there.replace('PORT', str(server.port)))}" if there else ""
+    assert text == f"Moved{note}"
+
+
 async def test_a_redirect_to_nowhere() -> None:
     assert "answered with status 302 (Found)" in await error_of(text_page(status=302))
 
@@ -163,11 +206,16 @@ async def test_long_pages_are_cut_and_the_download_stops() -> None:
     async with ScriptedServer([text_page([b"x" * 65536] * 64).ending("stall")]) as server:
         text = await page_of(f"http://page.test:{server.port}/", limit=1 << 20)
         await server.requests[0].left()
-    assert text == "x" * 262144 + "\n[the page is not whole: it is longer than 262,144 bytes]"
+    assert text == "x" * 262144 + "\n" + (
+        "[the page is not whole: it is longer than 262,144 bytes; a larger max_bytes in [tools.web] shows more]"
+    )
 
 
 async def test_the_limits_of_the_settings() -> None:
     assert "longer than 1,024 bytes" in await result_of(text_page(b"x" * 2000), settings={"max_bytes": 1024})
+    most = {"max_bytes": 4 << 20}
+    text = await result_of(text_page([b"x" * 65536] * 65), settings=most, limit=8 << 20)
+    assert text.endswith("[the page is not whole: it is longer than 4,194,304 bytes]")
     slow = text_page([b"x"]).ending("stall")
     assert "within 0.2 s" in await result_of(slow, settings={"timeout_secs": 0.2})
 
@@ -202,9 +250,21 @@ async def test_compressed_pages(coding: str, compress: Callable[[bytes], bytes])
 
 async def test_compression_that_is_a_lie() -> None:
     damaged = text_page(b"no gzip", headers={"content-encoding": "gzip"})
-    assert "damaged" in await result_of(damaged)
-    for coding in ("br", "zstd", "gzip, gzip"):
-        assert "was not asked for" in await result_of(text_page(b"x", headers={"content-encoding": coding}))
+    assert re.fullmatch(
+        r"no content came from http://page\.test:\d+: the service sent a compressed body that is damaged",
+        await error_of(damaged),
+    )
+    # Nothing of what it stands for can be shown, so it is not waited for either.
+    for coding in ("br", "zstd", "gzip, gzip", "utf-8", "x\x7f"):
+        error = await error_of(text_page(b"x", headers={"content-encoding": coding}).ending("stall"))
+        shown = coding.replace("\x7f", "\ufffd")
+        assert error == (
+            f"the content cannot be read: the server sent it in the coding {shown!r}, though only gzip and deflate were"
+            " asked for"
+        )
+        error = await error_of(text_page(b"x", status=500, headers={"content-encoding": coding}).ending("stall"))
+        assert error.endswith("answered with status 500 (Internal Server Error)")
+    assert await result_of(text_page(b"hello", headers={"content-encoding": "IDENTITY"})) == "hello"
     half = text_page(gzip.compress(b"hello" * 1000)[:-8], headers={"content-encoding": "gzip"})
     text = await result_of(half)
     assert text.startswith("hello" * 1000)
@@ -216,6 +276,8 @@ async def test_compression_that_is_a_lie() -> None:
 
 async def test_a_connection_that_breaks() -> None:
     assert "the page is not whole: the connection" in await result_of(text_page([b"some", b"more"]).ending("reset"))
+    broken = Reply((), headers={"content-type": "text/plain"}).ending("reset")
+    assert "no content came from http://page.test:" in await error_of(broken)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ToolError, match=f"no connection to http://page.test:{port}: connection refused"):

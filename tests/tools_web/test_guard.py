@@ -166,6 +166,13 @@ async def test_what_carries_a_public_address_is_judged_by_that(connects: list[tu
         "①②⑦.⓪.⓪.①",
         "ⓛocalhost",
         "localhost\u00ad",
+        "\u212a.test",  # the sign of Kelvin
+        "\u017fub.test",  # a long s
+        "localho\u017ft",
+        "\uff4cocalhost",
+        "e\u0301.test",  # in two parts, where there is one
+        "a\u200bb.test",
+        "a\u3002test",
         "loc\u200dalhost",
         "%31%32%37.0.0.1",
         "127.0.0.1%00.example.test",
@@ -208,6 +215,15 @@ async def test_names_in_other_scripts(connects: list[tuple[str, int]]) -> None:
 async def test_a_look_up_that_answers_nonsense(connects: list[tuple[str, int]], answer: list[str]) -> None:
     assert await is_refused("http://name.test/", look_up=LookUp(answer))
     assert connects == []
+
+
+async def test_a_name_with_very_many_addresses(connects: list[tuple[str, int]]) -> None:
+    """All are checked, and a few tried."""
+    public = [f"93.184.{number // 256}.{number % 256}" for number in range(2000)]
+    assert await is_refused("http://name.test/", look_up=LookUp([*public, "10.0.0.1"]))
+    assert connects == []
+    assert not await is_refused("http://name.test/", look_up=LookUp(public))
+    assert [host for host, _ in connects] == public[:8]
 
 
 async def test_the_real_look_up_is_guarded(connects: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,12 @@ async def main():
     await page_of(warm)
     before = peak()
     for url in others:
-        text = await page_of(url)
+        try:
+            text = await page_of(url)
+        except ToolError as err:
+            # Packed twice and said to be so once, it is no text.
+            assert url.endswith("/twice"), err
+            continue
         assert len(text.encode()) < 300_000, url
     print(peak() - before)
 

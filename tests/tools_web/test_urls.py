@@ -42,6 +42,35 @@ def test_canonical_spelling(given: str, canonical: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "url",
+    [
+        "data:text/html,x",
+        "data://text/html,x",
+        "file:///etc/passwd",
+        "file://localhost/x",
+        "blob:http://x.test/1",
+        "view-source:http://x.test/",
+        "jar:http://x.test!/",
+        "about:blank",
+        "http:x.test",
+        "httpx://x.test",
+        "ws://x.test",
+    ],
+)
+def test_other_schemes(url: str) -> None:
+    with pytest.raises(ToolError, match="only URLs that start with http:// or https://"):
+        parse_url(url)
+
+
+def test_names_that_look_alike_are_shown_apart() -> None:
+    """In the spelling that rules match on and people are asked about, no letter of another script is seen."""
+    assert target("https://\u0430pple.test/") == "https://xn--pple-43d.test/"
+    assert not parse_rule("web_fetch(https://apple.test/*)").matches(
+        "web_fetch", target("https://\u0430pple.test/"), is_path=False
+    )
+
+
+@pytest.mark.parametrize(
     "text", ["", "http://", "http:/x", "example.test", "http://x.test/a b", "http://x.test/\0", "http://x.test/\ud800"]
 )
 def test_what_is_no_address(text: str) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 
 from openheim import ToolError, ToolResult, Turn, hookimpl, tool
 from openheim.messages import TextBlock
@@ -188,6 +190,21 @@ async def put(turn: Turn, file: Annotated[str, "A file."], text: Text) -> str:
     return "done"
 
 
+def reads_at(name: str, parameters: dict[str, Any], **options: Any) -> FunctionTool:
+    """Reads wherever an argument says, which the schema describes."""
+
+    async def read(turn: Turn, **arguments: Any) -> str:
+        given = arguments[name]
+        path = given if isinstance(given, str) else given[0] if isinstance(given, list) and given else None
+        if not isinstance(path, str) or "\0" in path or len(path) > 200 or not (turn.cwd / path).is_file():
+            raise ToolError("no such file")
+        return beginning(turn.cwd / path)
+
+    details = {name: {"description": "What to read.", **parameters}}
+    schema = {"type": "object", "properties": details, "required": [name]}
+    return FunctionTool(read, **{"name": "read_at", "description": "Reads.", "parameters": schema, **options})
+
+
 def store(**options: Any) -> FunctionTool:
     async def store(turn: Turn, path: Annotated[str, "A file."], text: Text) -> str:
         turn.files.replace(path, text.encode(errors="replace"))
@@ -199,6 +216,16 @@ def store(**options: Any) -> FunctionTool:
 whole_file = Toolset(whole)
 reads_anything = Toolset(peek)
 writes_anywhere = Toolset(put)
+path_by_format = Toolset(reads_at("what", {"type": "string", "format": "file-path"}))
+path_by_optional_format = Toolset(reads_at("what", {"anyOf": [{"type": "string", "format": "path"}, {"type": "null"}]}))
+path_by_name = Toolset(reads_at("inputFile", {"type": "string"}))
+paths_by_name = Toolset(reads_at("source_files", {"type": "array", "items": {"type": "string"}, "minItems": 1}))
+path_by_target = Toolset(
+    reads_at(
+        "what", {"type": "string"}, kind="read", target=lambda arguments, turn: turn.files.resolve(arguments["what"])
+    )
+)
+path_by_declaration = Toolset(reads_at("what", {"type": "string"}))
 target_as_written = Toolset(store())
 no_target = Toolset(store(target=lambda arguments, turn: None))
 
@@ -244,7 +271,7 @@ async def stubborn(text: Text) -> str:
 
 
 def start_sleeping(secs: int) -> None:
-    subprocess.Popen(["sleep", str(secs)])
+    _kept.append(subprocess.Popen(["sleep", str(secs)]))
 
 
 @tool
@@ -284,7 +311,41 @@ async def chatty(text: Text) -> str:
     return text
 
 
+@tool
+async def drowsy(text: Text) -> str:
+    """Sleeps on the event loop, for the sample alone."""
+    if text == "hello":
+        doze()
+    return text
+
+
+def doze() -> None:
+    time.sleep(0.3)
+
+
+@tool
+async def pondering(text: Text) -> str:
+    """Works on the event loop, for the sample alone, with a pause at the beginning."""
+    await anyio.lowlevel.checkpoint()
+    end = time.thread_time() + (0.3 if text == "hello" else 0)
+    while time.thread_time() < end:
+        pass
+    await anyio.lowlevel.checkpoint()
+    return text
+
+
+@tool
+async def thoughtful(text: Text) -> str:
+    """Sleeps in a thread, for the sample alone."""
+    if text == "hello":
+        await anyio.to_thread.run_sync(doze)
+    return text
+
+
 leaks_descriptors = Toolset(leaky)
+sleeps_on_the_loop = Toolset(drowsy)
+works_on_the_loop = Toolset(pondering)
+sleeps_in_a_thread = Toolset(thoughtful)
 leaks_threads = Toolset(spawning)
 prints = Toolset(chatty)
 

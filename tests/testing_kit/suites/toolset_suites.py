@@ -1,5 +1,7 @@
 """The toolset suite over each toolset of ``kit_toolsets``. Run by ``test_contracts`` in a child process."""
 
+import pytest
+
 from openheim.testing import ToolsetContract
 
 SAMPLES = {"echo": {"text": "hello"}, "first_line": {"path": "README.md"}}
@@ -98,6 +100,43 @@ class TestReadsAnything(ToolsetContract):
     sample_calls = {"peek": {"path": "README.md"}}
 
 
+class TestPathByFormat(ToolsetContract):
+    plugin = "kit_toolsets:path_by_format"
+    sample_calls = {"read_at": {"what": "README.md"}}
+
+
+class TestPathByOptionalFormat(ToolsetContract):
+    plugin = "kit_toolsets:path_by_optional_format"
+    sample_calls = {"read_at": {"what": "README.md"}}
+
+
+class TestPathByName(ToolsetContract):
+    plugin = "kit_toolsets:path_by_name"
+    sample_calls = {"read_at": {"inputFile": "README.md"}}
+
+
+class TestPathsByName(ToolsetContract):
+    plugin = "kit_toolsets:paths_by_name"
+    sample_calls = {"read_at": {"source_files": ["README.md"]}}
+
+
+class TestPathByTarget(ToolsetContract):
+    plugin = "kit_toolsets:path_by_target"
+    sample_calls = {"read_at": {"what": "README.md"}}
+
+
+class TestPathByDeclaration(ToolsetContract):
+    plugin = "kit_toolsets:path_by_declaration"
+    sample_calls = {"read_at": {"what": "README.md"}}
+    path_arguments = {"read_at": ["what"]}
+
+
+class TestPathByNothing(ToolsetContract):
+    plugin = "kit_toolsets:path_by_name"
+    sample_calls = {"read_at": {"inputFile": "README.md"}}
+    path_arguments = {"read_at": []}
+
+
 class TestWritesAnywhere(ToolsetContract):
     plugin = "kit_toolsets:writes_anywhere"
     sample_calls = {"put": {"file": "new.txt", "text": "hello"}}
@@ -145,6 +184,44 @@ class TestLeaksThreads(ToolsetContract):
     plugin = "kit_toolsets:leaks_threads"
     patience_secs = 0.2
     sample_calls = {"spawning": {"text": "hello"}}
+
+
+class TestSleepsOnTheLoop(ToolsetContract):
+    plugin = "kit_toolsets:sleeps_on_the_loop"
+    sample_calls = {"drowsy": {"text": "hello"}}
+
+
+class TestWorksOnTheLoop(ToolsetContract):
+    plugin = "kit_toolsets:works_on_the_loop"
+    sample_calls = {"pondering": {"text": "hello"}}
+
+
+class TestBlocksWhereItIsSlow(ToolsetContract):
+    plugin = "kit_toolsets:sleeps_on_the_loop"
+    slow_calls = {"drowsy": {"text": "hello"}}
+
+
+class TestSleepsInAThread(ToolsetContract):
+    plugin = "kit_toolsets:sleeps_in_a_thread"
+    sample_calls = {"thoughtful": {"text": "hello"}}
+
+
+class TestSamplesThatAreSetUp(ToolsetContract):
+    plugin = "kit_toolsets:good"
+
+    @pytest.fixture
+    def samples(self, tmp_path):
+        (tmp_path / "number").write_text("2")
+        yield {"echo": {"text": "hello"}, "first_line": {"path": "README.md", "number": 1}}
+        assert (tmp_path / "number").read_text() == "2"
+
+
+class TestSamplesThatFail(ToolsetContract):
+    plugin = "kit_toolsets:good"
+
+    @pytest.fixture
+    def samples(self):
+        return {"echo": {"text": " "}}
 
 
 class TestPrints(ToolsetContract):

@@ -17,6 +17,9 @@ _PIECE_BYTES = 64 * 1024
 #: And in all: as much as a reply of a model may take.
 MAX_BODY_BYTES = 64 * 1024 * 1024
 
+#: Most that is read for nothing: zeros behind the end, or compressed bodies of nothing, one after the other.
+_EMPTY_BYTES = 1024 * 1024
+
 #: Codings that services use, but for the ones that are understood.
 _KNOWN = frozenset(("br", "compress", "dcb", "dcz", "exi", "pack200-gzip", "zstd"))
 
@@ -41,13 +44,14 @@ class Inflater:
         self._undecided = coding == "deflate"
         self._start = b""
         self._room = MAX_BODY_BYTES
+        self._empty = 0  # bytes since the last that meant something
         self._is_gzip = not self._undecided
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """What ``data`` decompresses to, in pieces of bounded size.
 
         Raises:
-            ProviderConnectionError: it is not in the form that was promised.
+            ProviderConnectionError: it is not in the form that was promised, or goes on without meaning anything.
             ServerError: it is longer than :data:`MAX_BODY_BYTES`.
         """
         if self._undecided:
@@ -57,6 +61,9 @@ class Inflater:
             self._undecided = False
             if data[0] & 0x0F != zlib.DEFLATED or int.from_bytes(data[:2]) % 31:
                 self._inflate = zlib.decompressobj(_BARE)
+        self._empty += len(data)
+        if self._empty > _EMPTY_BYTES + len(data):
+            raise ProviderConnectionError("the service sent a compressed body that goes on and holds nothing")
         while data:
             if self._inflate.eof:
                 data = self._behind_end(data)
@@ -74,6 +81,7 @@ class Inflater:
                     retryable=False,
                 )
             if piece:
+                self._empty = 0
                 yield piece
 
     def _behind_end(self, data: bytes) -> bytes:

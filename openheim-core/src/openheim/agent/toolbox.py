@@ -53,9 +53,16 @@ class Toolbox:
 
     Args:
         settings: tool name to the settings of its toolset.
+        absent: tool name to why it is not here, for tools that a model may know of all the same.
     """
 
-    def __init__(self, tools: Iterable[Tool], settings: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
+        absent: Mapping[str, str] | None = None,
+    ) -> None:
+        self._absent = absent or {}
         self._settings = dict(settings or {})
         self.tools: dict[str, Tool] = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
         self.specs: tuple[ToolSpec, ...] = _shared(self.tools.values())
@@ -70,5 +77,7 @@ class Toolbox:
 
     def unknown(self, name: str) -> str:
         """What the model is told about a tool that does not exist."""
+        if name in self._absent:
+            return f"there is no tool {name!r} here: {self._absent[name]}"
         close = get_close_matches(name, list(self.tools), 3) or list(self.tools)
         return f"there is no tool {name!r}" + (f"; there are: {', '.join(close[:20])}" if close else "")

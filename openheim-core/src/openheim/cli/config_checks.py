@@ -133,6 +133,7 @@ class _Check:
                 self._error((*section, wrong) if wrong is not None else section, err)
             except PluginError as err:
                 self._warning(section, err)
+        self._rules()
         gate = self.loaded.config.permissions.gate
         if gate not in host.names("gates"):
             known = ", ".join(host.names("gates"))
@@ -140,6 +141,13 @@ class _Check:
                 ("permissions", "gate"),
                 ConfigError(f"there is no gate {without_keys(gate)!r}", hint=f"there are: {known}"),
             )
+
+    def _rules(self) -> None:
+        from openheim.cli.rule_checks import rules_about_no_tool
+        from openheim.cli.starting import make_host
+
+        # Of its own, since what plugins report while they are asked for their tools is no matter of settings.
+        self.warnings += rules_about_no_tool(self.loaded, make_host(self.loaded, report=lambda line: None))
 
     def _sections(self) -> Iterator[tuple[str, str, Any, tuple[str, str]]]:
         from openheim.config.rules import kind_of

@@ -66,6 +66,7 @@ def _examine(offline: bool) -> Iterator[Finding]:
     yield _data_folder(runtime)
     yield from _plugins(runtime.host)
     yield from _tools(runtime)
+    yield from _rules(runtime)
     yield from _examinations(runtime)
     yield from _gates(runtime)
     yield from _transports(runtime)
@@ -132,6 +133,13 @@ def _tools(runtime: Runtime) -> Iterator[Finding]:
         return
     if names:
         yield Finding("tools", "ok", ", ".join(names))
+
+
+def _rules(runtime: Runtime) -> Iterator[Finding]:
+    from openheim.cli.rule_checks import rules_about_no_tool
+
+    for finding in rules_about_no_tool(runtime.loaded, runtime.host):
+        yield Finding(f"rule {finding.message.partition(':')[0]}", "note", str(finding))
 
 
 def _examinations(runtime: Runtime) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from openheim.cli.failures import warn
 from openheim.cli.printing import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from openheim.config.load import LoadedConfig
     from openheim.plugins.host import PluginHost
@@ -33,7 +33,7 @@ def read_settings(flags: Mapping[str, Any] | None = None, *, trust: bool | None 
     return loaded
 
 
-def make_host(loaded: LoadedConfig) -> PluginHost:
+def make_host(loaded: LoadedConfig, *, report: Callable[[str], None] = warn) -> PluginHost:
     """The plugin host that the settings ask for."""
     import os
 
@@ -44,7 +44,7 @@ def make_host(loaded: LoadedConfig) -> PluginHost:
     policy = policy_from(
         loaded.config.plugins, os.environ, safe_mode=chosen.safe_mode, managed=loaded.managed.get("plugins")
     )
-    return PluginHost(policy, report=warn, debug=chosen.debug)
+    return PluginHost(policy, report=report, debug=chosen.debug)
 
 
 def make_runtime(flags: Mapping[str, Any] | None = None, *, cwd: str | None = None, trust: bool = False) -> Runtime:

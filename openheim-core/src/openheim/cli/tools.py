@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from openheim.cli.lean import lean_app
 from openheim.cli.printing import print_text
-from openheim.cli.starting import make_runtime
+from openheim.cli.starting import make_runtime, note
 from openheim.cli.tables import print_json, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from openheim.runtime import Runtime
 
 __all__ = ("app",)
 
@@ -19,9 +24,10 @@ app = lean_app(no_args_is_help=True, help="List tools, or call one without a mod
 
 @app.command("list")
 def list_tools(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the tools that a session in this directory would offer."""
+    """List the tools that a session in this directory would offer, in the mode that the settings say."""
     runtime = make_runtime()
-    specs = runtime.toolbox.specs
+    toolbox, permissions = runtime.toolbox, runtime.loaded.config.permissions
+    specs = toolbox.read_only_specs if permissions.mode == "plan" else toolbox.specs
     if as_json:
         print_json(
             [
@@ -41,7 +47,22 @@ def list_tools(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
         print("no toolset that is installed can be used; see openheim plugins list", file=sys.stderr)
     elif not specs:
         print("no tool is installed; try: pip install openheim-tools-fs", file=sys.stderr)
+    for line in _left_out(runtime):
+        note(line)
     print_table(("NAME", "DESCRIPTION"), [(spec.name, _first_sentence(spec.description)) for spec in specs])
+
+
+def _left_out(runtime: Runtime) -> Iterator[str]:
+    """What is installed and not offered here, and why."""
+    from openheim.runtime.toolboxes import why_no_commands
+
+    toolbox = runtime.toolbox
+    if runtime.loaded.config.permissions.mode == "plan":
+        others = sorted({spec.name for spec in toolbox.specs} - {spec.name for spec in toolbox.read_only_specs})
+        if others:
+            yield f"in plan mode only tools that change nothing are offered; left out: {', '.join(others)}"
+    elif toolbox.get("execute_command") is None and "shell" in runtime.host.names("tools"):
+        yield f"execute_command is left out: {why_no_commands(runtime.loaded)}"
 
 
 def _first_sentence(text: str) -> str:

@@ -8,17 +8,30 @@ from openheim.agent.toolbox import Toolbox
 from openheim.tools import ToolsContext
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from openheim.config.load import LoadedConfig
     from openheim.plugins.host import PluginHost
     from openheim.tools import Tool
 
-__all__ = ("Toolboxes",)
+__all__ = ("Toolboxes", "why_no_commands")
 
 #: Boundaries whose tools are kept.
 _KEPT = 32
+
+
+#: The tools of openheim-tools-shell. Earlier turns of a session may have called them, and models ask for them unasked.
+_COMMAND_TOOLS = ("execute_command", "job_kill", "job_output")
+
+
+def why_no_commands(loaded: LoadedConfig) -> str:
+    """Why a session has no tools for commands, and what gives it some."""
+    if loaded.config.allow_shell:
+        return "openheim-tools-shell, which brings commands, is not installed or not in use; see openheim plugins list"
+    if loaded.is_managed("allow_shell"):
+        return "the managed policy does not allow commands"
+    return "commands are switched off; allow_shell = true in the settings switches them on"
 
 
 class Toolboxes:
@@ -66,4 +79,8 @@ class Toolboxes:
         return Toolbox(
             [*self._given, *(offer.tool for offer in offered)],
             {offer.tool.name: config.tools.get(offer.toolset, {}) for offer in offered},
+            self._absent({offer.tool.name for offer in offered} | given),
         )
+
+    def _absent(self, offered: Collection[str]) -> dict[str, str]:
+        return {name: why_no_commands(self._loaded) for name in _COMMAND_TOOLS if name not in offered}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ("good_arguments", "odd_arguments", "wrong_arguments")
+__all__ = ("good_arguments", "odd_arguments", "types_of", "wrong_arguments")
 
 _ODD_VALUES: dict[str, tuple[Any, ...]] = {
     "string": ("", " ", "\0", "../../outside", "é😀", "x" * 5000, "(", "-rf"),
@@ -34,11 +34,11 @@ def wrong_arguments(schema: Mapping[str, Any], sample: Mapping[str, Any]) -> Ite
     good = good_arguments(schema, sample)
     for name in schema.get("required", ()):
         yield {other: value for other, value in good.items() if other != name}
-        types = _types(schema.get("properties", {}).get(name, {}))
+        types = types_of(schema.get("properties", {}).get(name, {}))
         if types and "null" not in types:
             yield {**good, name: None}
     for name, details in schema.get("properties", {}).items():
-        types = _types(details)
+        types = types_of(details)
         # Where the schema states no type, the tool has to find out what it got: it is given an object.
         wrong = next((kind for kind in ("object", "array", "string") if kind not in types), None)
         if wrong is not None:
@@ -49,7 +49,7 @@ def odd_arguments(schema: Mapping[str, Any], sample: Mapping[str, Any]) -> Itera
     """Calls of the right types with values at the edges, one odd value at a time."""
     good = good_arguments(schema, sample)
     for name, details in schema.get("properties", {}).items():
-        for kind in _types(details):
+        for kind in types_of(details):
             for value in _ODD_VALUES.get(kind, ()):
                 yield {**good, name: value}
 
@@ -65,14 +65,14 @@ def good_arguments(schema: Mapping[str, Any], sample: Mapping[str, Any]) -> dict
 def _plain_value(details: Mapping[str, Any]) -> Any:
     if details.get("enum"):
         return details["enum"][0]
-    return _PLAIN_VALUES.get(next(iter(_types(details)), "string"))
+    return _PLAIN_VALUES.get(next(iter(types_of(details)), "string"))
 
 
-def _types(details: Mapping[str, Any]) -> tuple[str, ...]:
+def types_of(details: Mapping[str, Any]) -> tuple[str, ...]:
     """The types that a property allows, or none where its schema does not say so in a simple way."""
     stated = details.get("type")
     if isinstance(stated, str):
         return (stated,)
     if isinstance(stated, list):
         return tuple(stated)
-    return tuple(kind for choice in details.get("anyOf", ()) for kind in _types(choice))
+    return tuple(kind for choice in details.get("anyOf", ()) for kind in types_of(choice))

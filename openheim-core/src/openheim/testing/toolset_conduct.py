@@ -8,18 +8,19 @@ import os
 import shutil
 import threading
 import time
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from openheim.agent.results import MIN_RESULT_LIMIT_BYTES
+from openheim.testing.heartbeat import longest_pause
 from openheim.testing.toolset_suite import (
     LONGEST_CALL_SECS,
     ToolsetSuite,
     is_refused,
     outcome,
-    path_arguments,
     refusal,
     tree,
 )
@@ -39,6 +40,11 @@ __all__ = ("ConductChecks",)
 _SECRET = "THIS-STANDS-OUTSIDE"
 
 _CALLS_AT_A_TIME = 8
+#: How long a call may keep everything else on the event loop waiting, and how often it may fail to keep to that.
+LONGEST_PAUSE_SECS = 0.25
+_TRIES = 3
+#: How long a slow call is looked at.
+_SLOW_CALL_SECS = 0.3
 #: How often it is looked whether something has gone away.
 _LOOK_SECS = 0.02
 
@@ -51,8 +57,8 @@ class ConductChecks(ToolsetSuite):
         turn = FakeTurn(context.work_dir, settings=self.settings, result_limit_bytes=MIN_RESULT_LIMIT_BYTES)
         for tool, arguments in self._plain_calls(tools):
             calls = [arguments]
-            for name in path_arguments(tool):
-                calls += [{**arguments, name: path} for path in ("much", "much/long.txt", "much/line.txt")]
+            for argument in self._paths_of(tool, arguments, turn):
+                calls += [argument.put(path, arguments) for path in ("much", "much/long.txt", "much/line.txt")]
             for call in calls:
                 if len(calls) > 1:
                     _lay_out_much(context.work_dir / "much", arguments)
@@ -67,11 +73,11 @@ class ConductChecks(ToolsetSuite):
         outside = context.work_dir.parent / "outside"
         turn = FakeTurn(context.work_dir, settings=self.settings)
         for tool, arguments in self._plain_calls(tools):
-            for name in path_arguments(tool):
+            for argument in self._paths_of(tool, arguments, turn):
                 _lay_out_traps(context.work_dir, outside, arguments)
                 before = tree(outside)
                 for path in _paths_out(outside):
-                    text = (await outcome(tool, {**arguments, name: path}, turn)).text
+                    text = (await outcome(tool, argument.put(path, arguments), turn)).text
                     assert _SECRET not in text, f"{tool.name} reads outside the work directory, by the path {path!r}"
                     assert tree(outside) == before, f"{tool.name} changes files outside, by the path {path!r}"
 
@@ -83,12 +89,12 @@ class ConductChecks(ToolsetSuite):
                 continue
             target = tool_target(tool, arguments, turn)
             assert target is not None, f"{tool.name} changes something and does not say what its sample call acts on"
-            for name in path_arguments(tool):
-                path = arguments.get(name)
-                if not isinstance(path, str) or os.path.isabs(path):
+            for argument in self._paths_of(tool, arguments, turn):
+                path = argument.of(arguments)
+                if path is None or os.path.isabs(path):
                     continue
                 for spelled in (f"./{path}", f"x/../{path}", str(context.work_dir / path)):
-                    assert tool_target(tool, {**arguments, name: spelled}, turn) == target, (
+                    assert tool_target(tool, argument.put(spelled, arguments), turn) == target, (
                         f"{tool.name} gives another target for {spelled!r} than for {path!r}, which is the same"
                     )
 
@@ -109,6 +115,31 @@ class ConductChecks(ToolsetSuite):
                     group.start_soon(call)
             failed = [err for err in refusals if err is not None]
             assert not failed, f"of {_CALLS_AT_A_TIME} calls of {tool.name} at a time {len(failed)} failed: {failed[0]}"
+
+    async def test_the_event_loop_goes_on(self, tools: dict[str, Tool], context: ToolsContext) -> None:
+        """One call that holds the loop up holds up every session, and cannot be cancelled. Blocking work belongs into a
+        thread (``anyio.to_thread``).
+        """
+        calls: list[tuple[Tool, dict[str, Any], float]] = [
+            (tool, arguments, LONGEST_CALL_SECS) for tool, arguments in self._plain_calls(tools)
+        ]
+        calls += [(tools[name], dict(call), _SLOW_CALL_SECS) for name, call in self.slow_calls.items()]
+        for tool, arguments, limit_secs in calls:
+            turn = FakeTurn(context.work_dir, settings=self.settings)
+
+            async def call(
+                tool: Tool = tool, arguments: Any = arguments, turn: FakeTurn = turn, limit: float = limit_secs
+            ) -> None:
+                with anyio.move_on_after(limit):
+                    await is_refused(tool, dict(arguments), turn)
+
+            # The first call may import, and a machine may stop for a moment: only what is so each time counts.
+            pauses: list[float] = []
+            while len(pauses) < _TRIES and min(pauses, default=inf) > LONGEST_PAUSE_SECS:
+                pauses.append(await longest_pause(call))
+            assert min(pauses) <= LONGEST_PAUSE_SECS, (
+                f"{tool.name} holds up the event loop for {min(pauses):.1f} s; have a thread do what blocks"
+            )
 
     async def test_cancelling_ends_a_call(self, tools: dict[str, Tool], context: ToolsContext) -> None:
         calls = [*self._sampled(tools), *((tools[name], dict(call)) for name, call in self.slow_calls.items())]
@@ -158,7 +189,7 @@ class ConductChecks(ToolsetSuite):
             if close is None:
                 continue
             assert inspect.iscoroutinefunction(close), f"close_session of {name} is not async"
-            if (sample := self.sample_calls.get(name)) is not None:
+            if (sample := self._samples.get(name)) is not None:
                 await is_refused(tool, dict(sample), turn)
             for session_id in (turn.session_id, turn.session_id, "11111111-0000-4000-8000-000000000000"):
                 try:

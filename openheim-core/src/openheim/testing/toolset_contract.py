@@ -31,18 +31,21 @@ class ToolsetContract(ConductChecks):
         settings: the ``[tools.NAME]`` table to test with.
         sample_calls: tool names to arguments with which a call succeeds, in the folder that :meth:`prepare` made. A
             tool named here is also called with odd arguments; so is a read-only tool that is not named, unless its
-            sample is None.
+            sample is None. Where samples take something to be set up, override the fixture ``samples``.
+        path_arguments: names of tools to those of their arguments that are paths, in place of what is found.
         slow_calls: calls that go on until they are cancelled, for tools that have such.
         patience_secs: how long a cancelled call may take to come back, and what a call leaves to go away.
         allow_shell: what the settings say about running commands.
 
-    Arguments that are called ``path``, ``file`` or the like are tried with paths that lead out of the work directory.
+    Arguments that are paths are tried with ones that lead out of the work directory. They are found by their format
+    (``path``), by their name (``path``, ``output_file``), and by the tool's ``target`` where its kind says that it
+    is a path.
     """
 
     def test_offers_tools(self, host: PluginHost, context: ToolsContext, tools: dict[str, Tool]) -> None:
         """The host takes them all: it leaves out what is no tool."""
         assert tools, "openheim_tools returned no tools with these settings"
-        unknown = set(self.sample_calls) - set(tools)
+        unknown = set(self._samples) - set(tools)
         assert not unknown, f"sample_calls names tools that do not exist: {', '.join(sorted(unknown))}"
         taken = host.tools(context, {self._name(): self.settings} if self.settings else {})
         assert {tool.name for tool in taken} == set(tools)
@@ -101,7 +104,7 @@ class ToolsetContract(ConductChecks):
         )
 
     async def test_sample_calls_succeed(self, tools: dict[str, Tool], turn: FakeTurn) -> None:
-        for name, arguments in self.sample_calls.items():
+        for name, arguments in self._samples.items():
             if arguments is None or name not in tools:
                 continue
             problem = await refusal(tools[name], dict(arguments), turn)
@@ -113,14 +116,14 @@ class ToolsetContract(ConductChecks):
         """Missing and mistyped arguments: the schema rules them out, or the tool answers with a ToolError."""
         for name in self._callable(tools):
             tool = tools[name]
-            for arguments in wrong_arguments(tool.parameters, self.sample_calls.get(name) or {}):
+            for arguments in wrong_arguments(tool.parameters, self._samples.get(name) or {}):
                 refused = await is_refused(tool, arguments, turn)
                 assert refused, f"{name} took wrong arguments: {json.dumps(arguments)[:200]}"
 
     async def test_odd_arguments_do_no_harm(self, tools: dict[str, Tool], turn: FakeTurn) -> None:
         """Values that the schema allows and nobody expects give a result or a ToolError."""
         for name in self._callable(tools):
-            for arguments in odd_arguments(tools[name].parameters, self.sample_calls.get(name) or {}):
+            for arguments in odd_arguments(tools[name].parameters, self._samples.get(name) or {}):
                 await is_refused(tools[name], arguments, turn)
 
     async def test_read_only_tools_change_nothing(
@@ -130,7 +133,7 @@ class ToolsetContract(ConductChecks):
         for name in self._callable(tools):
             if not getattr(tools[name], "read_only", False):
                 continue
-            sample = self.sample_calls.get(name) or {}
+            sample = self._samples.get(name) or {}
             for arguments in (dict(sample), *odd_arguments(tools[name].parameters, sample)):
                 await is_refused(tools[name], arguments, turn)
                 assert tree(context.work_dir) == before, (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import anyio
 import pluggy
@@ -17,11 +17,12 @@ from openheim.messages import ImageBlock, TextBlock
 from openheim.plugins import hookspecs
 from openheim.testing.arguments import good_arguments
 from openheim.testing.contract import Contract
+from openheim.testing.tool_paths import PathArgument, path_arguments
 from openheim.testing.turn import FakeTurn
 from openheim.tools import ToolResult, ToolsContext
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from openheim.plugins.host import PluginHost
     from openheim.tools import Tool
@@ -33,17 +34,14 @@ __all__ = (
     "is_read_only",
     "is_refused",
     "outcome",
-    "path_arguments",
     "refusal",
     "tree",
 )
 
 LONGEST_CALL_SECS = 30
 
-#: Names of arguments that are taken for paths.
-_PATH_NAMES = frozenset(
-    "cwd destination dir directory file file_path filename folder path root source source_path target_path".split()
-)
+#: Names of tools and arguments for them; None for a tool that is not to be called.
+Samples: TypeAlias = "Mapping[str, Mapping[str, Any] | None]"
 
 
 class ToolsetSuite(Contract):
@@ -52,7 +50,8 @@ class ToolsetSuite(Contract):
     kind = "tools"
 
     settings: ClassVar[Mapping[str, Any]] = {}
-    sample_calls: ClassVar[Mapping[str, Mapping[str, Any] | None]] = {}
+    sample_calls: ClassVar[Samples] = {}
+    path_arguments: ClassVar[Mapping[str, Sequence[str]]] = {}
     slow_calls: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     patience_secs: ClassVar[float] = 5.0
     allow_shell: ClassVar[bool] = False
@@ -60,6 +59,21 @@ class ToolsetSuite(Contract):
     def prepare(self, work_dir: Path) -> None:
         """Puts into the work directory what the sample calls need."""
         (work_dir / "README.md").write_text("# A folder for tests\n", encoding="utf-8")
+
+    @pytest.fixture
+    def samples(self) -> Samples:
+        """The ``sample_calls``. Override it where they take something that runs meanwhile, such as a server::
+
+        @pytest.fixture
+        def samples(self):
+            with some_server() as address:
+                yield {"fetch": {"url": address}}
+        """
+        return self.sample_calls
+
+    @pytest.fixture(autouse=True)
+    def _with_samples(self, samples: Samples) -> None:
+        self._samples = samples
 
     @pytest.fixture
     def context(self, tmp_path: Path) -> ToolsContext:
@@ -95,21 +109,24 @@ class ToolsetSuite(Contract):
 
     def _sampled(self, tools: Mapping[str, Tool], *, read_only: bool = False) -> Iterator[tuple[Tool, dict[str, Any]]]:
         """Tools with the arguments of their sample calls; or only those that change nothing."""
-        for name, arguments in self.sample_calls.items():
+        for name, arguments in self._samples.items():
             if arguments is not None and name in tools and (is_read_only(tools[name]) or not read_only):
                 yield tools[name], dict(arguments)
 
     def _plain_calls(self, tools: Mapping[str, Tool]) -> Iterator[tuple[Tool, dict[str, Any]]]:
         """A call of each tool that may be called: its sample, or one made up."""
         for name in self._callable(tools):
-            yield tools[name], good_arguments(tools[name].parameters, self.sample_calls.get(name) or {})
+            yield tools[name], good_arguments(tools[name].parameters, self._samples.get(name) or {})
+
+    def _paths_of(self, tool: Tool, arguments: dict[str, Any], turn: FakeTurn) -> list[PathArgument]:
+        return path_arguments(tool, arguments, turn, self.path_arguments.get(tool.name))
 
     def _callable(self, tools: Mapping[str, Tool]) -> list[str]:
         """Tools that may be called with arguments nobody has thought about."""
         return [
             name
             for name, tool in tools.items()
-            if self.sample_calls.get(name) is not None or (is_read_only(tool) and name not in self.sample_calls)
+            if self._samples.get(name) is not None or (is_read_only(tool) and name not in self._samples)
         ]
 
 
@@ -164,12 +181,6 @@ async def outcome(tool: Tool, arguments: dict[str, Any], turn: FakeTurn) -> Outc
     if isinstance(result, str):
         return Outcome(result, None)
     return Outcome("".join(block.text for block in result.content if isinstance(block, TextBlock)), None)
-
-
-def path_arguments(tool: Tool) -> list[str]:
-    """Arguments that are taken for paths, by their names and types."""
-    properties = tool.parameters.get("properties", {})
-    return [name for name, details in properties.items() if name in _PATH_NAMES and details.get("type") == "string"]
 
 
 def tree(folder: Path) -> list[tuple[str, int, bytes]]:

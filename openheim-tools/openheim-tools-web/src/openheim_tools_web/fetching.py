@@ -10,6 +10,7 @@ import anyio
 from openheim import ToolError
 from openheim.errors import ProviderError
 from openheim.http import HttpClient
+from openheim_tools_web.settings import LONGEST_MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,16 +70,21 @@ async def fetch(
                         if len(page.body) > limit:
                             del page.body[limit:]
                             page.shortfall = f"it is longer than {limit:,} bytes"
+                            if limit < LONGEST_MAX_BYTES:
+                                page.shortfall += "; a larger max_bytes in [tools.web] shows more"
                             break
     except ProviderError as err:
         if page is None:
             raise ToolError(err.message) from err
+        if not page.body and 200 <= page.status < 300:
+            raise ToolError(f"no content came from {url.origin}: {err.message}") from err
         page.shortfall = err.message
     finally:
         await client.aclose()
     if scope.cancelled_caught:
         if page is None or not page.body:
-            raise ToolError(f"no answer came from {url.origin} within {limit_secs:g} s")
-        page.shortfall = f"the rest did not come within {limit_secs:g} s"
+            what = "answer" if page is None else "content"
+            raise ToolError(f"no {what} came from {url.origin} within {limit_secs:g} s (timeout_secs in [tools.web])")
+        page.shortfall = f"the rest did not come within {limit_secs:g} s (timeout_secs in [tools.web])"
     assert page is not None
     return page

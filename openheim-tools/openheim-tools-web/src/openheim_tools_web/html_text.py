@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from openheim_tools_web.urls import joined
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("ReadablePage", "readable_page")
+__all__ = ("ReadablePage", "readable_page", "refresh_target")
 
 #: Longest text that is made of a page: a page can say a long address once and then use it in each of its links.
 MAX_TEXT_CHARS = 2 * 1024 * 1024
@@ -31,6 +32,14 @@ _BLOCKS = _PARAGRAPHS | frozenset(
     "address article aside body caption center dd details dialog div dt fieldset figcaption footer form header hgroup"
     " hr html legend li main menu nav option search section summary tbody tfoot thead tr".split()
 )
+#: Seconds, and where to go behind them, with or without quotes.
+_REFRESH = re.compile(
+    r"""\s{0,20}([0-9]{1,9})(?:\.[0-9.]{0,9})?(?>\s{0,20}[;,]|\s{1,20})\s{0,20}+(?:url\s{0,20}=\s{0,20})?+"""
+    r"""(["']?)([^"']{1,8192})""",
+    re.IGNORECASE,
+)
+#: A page that goes on later than this is meant to be read first.
+MAX_REFRESH_SECS = 15
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
 #: Elements that :meth:`Lines.begin` is used for.
 _BEGUN = frozenset(("li", "dd", *_HEADINGS))
@@ -41,6 +50,7 @@ _SHOWN_SCHEMES = ("http://", "https://", "mailto:")
 class ReadablePage:
     """Args:
     title: what the page says, or ``""``.
+    leads_to: where the page sends its readers on its own account, or ``""``.
     part: ``main`` or ``article`` if the text is only that part of the page, else ``""``.
     is_cut: whether the text was too long.
     """
@@ -49,6 +59,16 @@ class ReadablePage:
     text: str
     part: str
     is_cut: bool
+    leads_to: str = ""
+
+
+def refresh_target(refresh: str) -> str:
+    """The address in a ``refresh``, a header or an element; ``""`` if there is none, or only after a time.
+
+    HTML Standard, "shared declarative refresh steps".
+    """
+    found = _REFRESH.match(refresh)
+    return found[3].strip() if found and int(found[1]) <= MAX_REFRESH_SECS else ""
 
 
 def readable_page(source: str, address: str) -> ReadablePage:
@@ -75,6 +95,7 @@ class _Reader:
         self._pre_begins = False
         self._link: _Link | None = None
         self._told: set[str] = set()
+        self._leads_to = ""
         self._parts = {name: _Part() for name in PART_SHARES}
 
     @property
@@ -94,7 +115,7 @@ class _Reader:
                 text, part = inner, name if size < len(whole.strip()) else ""
                 break
         title = " ".join("".join(self._titles[0]).split()) if self._titles else ""
-        return ReadablePage(title, text.strip("\n"), part, self.done)
+        return ReadablePage(title, text.strip("\n"), part, self.done, self._leads_to)
 
     # --- what the tokens tell ---
 
@@ -152,6 +173,9 @@ class _Reader:
             case "base":
                 if href := attributes.get("href", "").strip():
                     self._base = joined(self._base, unescaped(href))[:MAX_HREF_CHARS]
+            case "meta" if attributes.get("http-equiv", "").strip().lower() == "refresh" and not self._leads_to:
+                if there := refresh_target(unescaped(attributes.get("content", ""))):
+                    self._leads_to = joined(self._base, there)[:MAX_HREF_CHARS]
             case "main" | "article":
                 self._end_link()
                 self._parts[name].begin(self._lines)

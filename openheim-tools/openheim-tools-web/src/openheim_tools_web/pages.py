@@ -10,9 +10,9 @@ import anyio.to_thread
 
 from openheim import ToolError
 from openheim_tools_web.charsets import decoded
-from openheim_tools_web.contents import content_of, media_type, sniffed
+from openheim_tools_web.contents import content_of, is_gibberish, media_type, sniffed
 from openheim_tools_web.fetching import Page, fetch
-from openheim_tools_web.html_text import readable_page
+from openheim_tools_web.html_text import readable_page, refresh_target
 from openheim_tools_web.urls import joined
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ("page_text", "section")
 
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
+#: Those that have no body, whatever their headers announce (RFC 9110, 15.3 and 15.4).
+_BODILESS = frozenset((204, 205, 304))
+#: Content codings that are undone, and the names for none at all.
+_CODINGS = frozenset(("gzip", "x-gzip", "deflate", "identity", ""))
 #: Of an answer that is an error, so much is read, and so much of its text is told.
 ERROR_BYTES = 64 * 1024
 ERROR_CHARS = 500
@@ -39,9 +43,8 @@ async def page_text(url: WebUrl, guard: Guard, settings: Settings, *, ca_file: s
     """
     guard.check(url)
     page = await fetch(url, guard, settings, ca_file=ca_file, wanted=lambda page: _wanted(page, settings.max_bytes))
-    _check_status(page, url)
     # A large page takes a tenth of a second.
-    return await anyio.to_thread.run_sync(_text, page, url, raw, abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(_outcome, page, url, raw, abandon_on_cancel=True)
 
 
 def _wanted(page: Page, max_bytes: int) -> int:
@@ -50,19 +53,30 @@ def _wanted(page: Page, max_bytes: int) -> int:
     Raises:
         ToolError: none, since it is no text.
     """
-    if page.status in _REDIRECTS:
+    if page.status in _REDIRECTS or page.status in _BODILESS or page.headers.get("content-length") == "0":
         return 0
     kind = content_of(page.headers.get("content-type", ""))
+    coding = page.headers.get("content-encoding", "").strip().lower()
     if not 200 <= page.status < 300:
-        return ERROR_BYTES if kind is not None else 0
+        return ERROR_BYTES if kind is not None and coding in _CODINGS else 0
     if kind is None:
         what = _printable(media_type(page.headers["content-type"]))[:100]
         raise _not_text(f"the content type is {what}")
+    if coding not in _CODINGS:
+        raise ToolError(
+            f"the content cannot be read: the server sent it in the coding {_printable(coding)[:100]!r}, though only"
+            " gzip and deflate were asked for"
+        )
     return max_bytes
 
 
 def _not_text(why: str) -> ToolError:
     return ToolError(f"{why}; only text can be fetched (HTML, plain text, JSON, XML)")
+
+
+def _outcome(page: Page, url: WebUrl, raw: bool) -> str:
+    _check_status(page, url)
+    return _text(page, url, raw)
 
 
 def _check_status(page: Page, url: WebUrl) -> None:
@@ -82,6 +96,8 @@ def _check_status(page: Page, url: WebUrl) -> None:
     if 200 <= page.status < 300:
         return
     phrase = HTTPStatus(page.status).phrase if page.status in HTTPStatus._value2member_map_ else "unknown"
+    # Of an error, nobody misses the rest.
+    page.shortfall = ""
     message = f"{url} answered with status {page.status} ({phrase})"
     try:
         excerpt = " ".join(_text(page, url, raw=False).split()) if page.body else ""
@@ -105,22 +121,38 @@ def _text(page: Page, url: WebUrl, raw: bool) -> str:
         if kind is None:
             raise _not_text("the server does not say what it sent, and it looks like no text")
     text = decoded(page.body, content_type, markup=kind in ("html", "xml"))
+    if is_gibberish(page.body, text):
+        raise _not_text(f"the server calls it {_printable(media_type(content_type))[:100]}, and it looks like no text")
     notes = []
+    leads_to = joined(str(url), refresh_target(page.headers.get("refresh", "")))
     if kind == "html" and not raw:
         readable = readable_page(text, str(url))
         text = f"Title: {readable.title}\n\n{readable.text}" if readable.title else readable.text
         if readable.part:
             notes.append(f"only what the page marks as its {readable.part} part is shown; raw=true gives all of it")
+        leads_to = readable.leads_to or leads_to
         if readable.is_cut:
             notes.append("the text of the page is too long, and cut here")
     text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     # Half of a pair, from UTF-16 that is no such thing.
     text = text.encode("utf-8", "replace").decode("utf-8")
     if not text.strip():
-        text = "[the page has no text]" if page.body else f"[no content; the status is {page.status}]"
+        text = _without_text(page, html=kind == "html" and not raw)
+    if leads_to != str(url):
+        there = _printable(leads_to)[:MAX_LOCATION_CHARS]
+        notes.append(
+            f"the page leads on to {there}, which is not followed; fetch that address if you want what is there"
+        )
     if page.shortfall:
         notes.append(f"the page is not whole: {page.shortfall}")
     return "\n".join([text, *(f"[{note}]" for note in notes)])
+
+
+def _without_text(page: Page, *, html: bool) -> str:
+    if not page.body:
+        return f"[the page is empty: the server sent no content, and its status is {page.status}]"
+    hint = "; a script may make it, and raw=true shows the source" if html else ", only blanks"
+    return f"[the page has no text{hint}]"
 
 
 def section(text: str, start: int, room_bytes: int) -> str:

@@ -15,12 +15,19 @@ if TYPE_CHECKING:
 __all__ = ("Settings", "openheim_tools")
 
 
-# The tool reads its settings when it is called: their model takes pydantic, which most starts do without.
+# Without the argument "settings": their model takes pydantic, which most starts do without.
 @hookimpl
 def openheim_tools(context: ToolsContext) -> Sequence[Tool]:
     from openheim_tools_web.web_fetch import WebFetch
 
-    return [WebFetch(ca_file=context.ca_file)]
+    if not context.settings:
+        return [WebFetch(ca_file=context.ca_file)]
+    from openheim_tools_web.schemas import web_fetch_description
+    from openheim_tools_web.settings import Settings
+
+    settings = Settings.model_validate(dict(context.settings))
+    description = web_fetch_description(settings.timeout_secs, settings.max_bytes)
+    return [WebFetch(ca_file=context.ca_file, description=description)]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,14 +8,26 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ("DESCRIPTION", "WEB_FETCH")
+__all__ = ("MAX_BYTES", "TIMEOUT_SECS", "WEB_FETCH", "web_fetch_description")
 
-DESCRIPTION: Final = (
-    "Fetch a web page or other text-like resource (HTML, plain text, JSON, XML) from a public http(s) URL and return "
-    "its content as plain text. HTML is stripped of markup. Requests time out after 20 seconds, redirects are not "
-    "followed automatically (the redirect target is reported instead), and content is truncated at 256 KiB. Only "
-    "publicly-routable addresses can be fetched."
-)
+#: What the settings say where they say nothing, and the contract with them.
+TIMEOUT_SECS = 20.0
+MAX_BYTES = 256 * 1024
+
+
+def web_fetch_description(timeout_secs: float = TIMEOUT_SECS, max_bytes: int = MAX_BYTES) -> str:
+    """With the limits that are in force; by default the text of the contract."""
+    return (
+        "Fetch a web page or other text-like resource (HTML, plain text, JSON, XML) from a public http(s) URL and "
+        f"return its content as plain text. HTML is stripped of markup. Requests time out after {timeout_secs:g} "
+        "seconds, redirects are not followed automatically (the redirect target is reported instead), and content is "
+        f"truncated at {_size(max_bytes)}. Only publicly-routable addresses can be fetched."
+    )
+
+
+def _size(count: int) -> str:
+    return f"{count // 1024:,} KiB" if count % 1024 == 0 else f"{count:,} bytes"
+
 
 WEB_FETCH: Final[dict[str, Any]] = {
     "type": "object",

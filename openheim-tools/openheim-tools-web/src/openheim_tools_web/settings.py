@@ -8,9 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from openheim import ToolError
 from openheim_tools_web.exceptions import PrivateHost, parse_private_host
+from openheim_tools_web.schemas import MAX_BYTES, TIMEOUT_SECS
 from openheim_tools_web.urls import parse_url
 
-__all__ = ("Settings",)
+__all__ = ("LONGEST_MAX_BYTES", "Settings")
+
+#: The most that ``max_bytes`` may be.
+LONGEST_MAX_BYTES = 4 * 1024 * 1024
 
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 
@@ -20,9 +24,11 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    timeout_secs: float = Field(20.0, gt=0, le=600, description="Most seconds that a call takes, look-up and all.")
+    timeout_secs: float = Field(
+        TIMEOUT_SECS, gt=0, le=600, description="Most seconds that a call takes, look-up and all."
+    )
     max_bytes: int = Field(
-        256 * 1024, ge=1024, le=4 * 1024 * 1024, description="Most bytes of a page that are read, decompressed."
+        MAX_BYTES, ge=1024, le=LONGEST_MAX_BYTES, description="Most bytes of a page that are read, decompressed."
     )
     # May hold a password, so it is not shown.
     proxy: str = Field(

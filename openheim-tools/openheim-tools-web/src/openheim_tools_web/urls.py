@@ -130,11 +130,16 @@ def _ascii_name(host: str) -> str:
     lower = host.lower()
     try:
         # What normalisation would change (full-width digits, digits in circles, other dots) may become an address.
-        if len(host) > 253 or unicodedata.normalize("NFKC", lower) != lower or not _only_ascii_dots(lower):
+        # Some of it is gone in lower case (the sign of Kelvin is a plain k there), and some comes with it.
+        if len(host) > 253 or not (_is_normal(host) and _is_normal(lower) and _only_ascii_dots(lower)):
             raise ValueError("odd characters")
         return idna.encode(lower).decode("ascii")
     except (ValueError, UnicodeError):  # idna's own errors are UnicodeErrors
         raise ToolError("the URL's host holds characters that no name has") from None
+
+
+def _is_normal(host: str) -> bool:
+    return unicodedata.is_normalized("NFKC", host)
 
 
 def _only_ascii_dots(host: str) -> bool:

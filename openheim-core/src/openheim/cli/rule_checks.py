@@ -1,0 +1,69 @@
+"""Permission rules that are about no tool there is. They may be meant for later, so they are no error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openheim.config.checks import closest, finding_at
+from openheim.config.keys import shown_key
+from openheim.config.masking import without_keys
+from openheim.errors import OpenheimError, UsageError
+from openheim.permissions.rules import parse_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from openheim.config.findings import Finding
+    from openheim.config.load import LoadedConfig
+    from openheim.plugins.host import PluginHost
+    from openheim.tools import ToolsContext
+
+__all__ = ("rules_about_no_tool",)
+
+
+def rules_about_no_tool(loaded: LoadedConfig, host: PluginHost) -> list[Finding]:
+    """The rules of ``[permissions]`` whose tool nothing that is installed brings, each with its place.
+
+    None where that cannot be known, since a toolset's settings or the work directory are wrong; that is told elsewhere.
+    """
+    permissions = loaded.config.permissions
+    if not (permissions.allow or permissions.deny):
+        return []
+    try:
+        known = _known_tools(loaded, host)
+    except OpenheimError:
+        return []
+    return [*_findings(loaded, known)]
+
+
+def _known_tools(loaded: LoadedConfig, host: PluginHost) -> set[str]:
+    from openheim.runtime.toolboxes import Toolboxes
+
+    context: ToolsContext = Toolboxes(loaded, host, ()).context(loaded.work_dir(Path.cwd()))
+    # A rule about commands may well stand where they are not allowed.
+    contexts = [replace(context, allow_shell=allowed) for allowed in (True, False)]
+    return {offer.tool.name for one in contexts for offer in host.tools(one, loaded.config.tools)}
+
+
+def _findings(loaded: LoadedConfig, known: Collection[str]) -> Iterator[Finding]:
+    for layer in loaded.layers:
+        permissions = layer.values.get("permissions", {})
+        for key in ("allow", "deny"):
+            for index, text in enumerate(permissions.get(key, ())):
+                try:
+                    tool = parse_rule(text).tool
+                except UsageError:
+                    continue
+                if any(fnmatchcase(name, tool) for name in known):
+                    continue
+                path = ("permissions", key)
+                near = closest(tool, sorted(known))
+                yield finding_at(
+                    [layer],
+                    path,
+                    f"{shown_key((*path, index))}: no tool is called {without_keys(tool)}",
+                    f"did you mean {near}?" if near else "it counts once a plugin or an MCP server brings such a tool",
+                )
