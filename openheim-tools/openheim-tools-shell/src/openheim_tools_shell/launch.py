@@ -34,10 +34,10 @@ class Launch:
     environment: Mapping[str, str]
     around_supervisor: Sequence[str] = ()
 
-    def request(self) -> bytes:
-        """As the supervisor reads it; none of the texts may hold a NUL."""
+    def request(self, variables: Mapping[str, str]) -> bytes:
+        """As the supervisor reads it, with further variables; none of the texts may hold a NUL."""
         fields = [os.fsencode(self.directory), str(len(self.arguments)).encode(), *map(os.fsencode, self.arguments)]
-        fields += [os.fsencode(f"{name}={value}") for name, value in self.environment.items()]
+        fields += [os.fsencode(f"{name}={value}") for name, value in {**self.environment, **variables}.items()]
         data = b"".join(part + b"\0" for part in fields)
         return len(data).to_bytes(8, "big") + data
 
