@@ -32,6 +32,9 @@ __all__ = ("CommandProcess", "Ending")
 #: Seconds that the supervisor and its guard have to end a command, which is more than they take for it (see there).
 END_SECS = 5.0
 
+#: Seconds that it takes for them to go at most once they have done so.
+EXIT_SECS = 0.5
+
 #: Seconds that a task waits in addition for the thread to do it without them.
 STRAYS_SECS = 2.0
 
@@ -191,11 +194,10 @@ class CommandProcess:
                 self._end_unattended(running)
             for stream, kept in streams.items():
                 self._read_the_rest(stream, kept)
-        running.send_signal(signal.SIGCONT)  # It may have been stopped.
         try:
-            running.wait(END_SECS)
+            running.wait(EXIT_SECS)
         except subprocess.TimeoutExpired:
-            running.kill()
+            running.kill()  # It has no more to do; it may have been stopped.
             with suppress(subprocess.TimeoutExpired):
                 running.wait(END_SECS)
         if self._pid == 0 and not self._done and self._ending.failure is None and not self._asked_to_end:
@@ -214,12 +216,12 @@ class CommandProcess:
             end_strays(self._mark, self._pid)
 
     def _read_until_done(self, running: subprocess.Popen[bytes], streams: Mapping[int, KeptOutput]) -> None:
-        """Returns once the supervisor and its guard have ended, or have had the time for it."""
+        """Returns once the supervisor is done or has ended with its guard, or both have had the time for it."""
         answers = b""
         with selectors.DefaultSelector() as selector:
             for source in (self._control.fileno(), self._asked.fileno(), *streams):
                 selector.register(source, selectors.EVENT_READ)
-            while (left := self._secs_left()) is None or left > 0:
+            while not self._done and ((left := self._secs_left()) is None or left > 0):
                 for key, _ in selector.select(left):
                     if key.fd == self._asked.fileno():
                         selector.unregister(key.fd)
