@@ -7,42 +7,27 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
 import pytest
 
 from openheim import ToolError
+from openheim_tools_shell.launch import shell_launch
+from openheim_tools_shell.process import CommandProcess, Ending
 from openheim_tools_shell.processes import processes
 from openheim_tools_shell.sandbox import abilities
-from tests.tools_shell.calls import HARD_TO_END, Ready, Shell, alive, wait_until_gone
+from openheim_tools_shell.settings import Settings
+from tests.tools_shell.calls import ATTACKS, HARD_TO_END, Ready, Shell, alive, attacked, said, wait_until_gone
 
 pytestmark = pytest.mark.anyio
 
 #: What runs until somebody ends it, and says when it does.
 SHAPES = list(HARD_TO_END)
-
-#: The processes above a command, nearest first: all that it can see, but for openheim, which is the {openheim} here.
-ANCESTRY = (
-    "pid=$PPID; above=; while [ $pid != {openheim} ] && [ $pid -gt 1 ]; "
-    "do above=\"$above $pid\"; pid=$(ps -o ppid= -p $pid | tr -d ' '); done; set -- $above; "
-)
-
-#: What a command may do to those that stand over it: its supervisor, the guard of that, or both.
-ATTACKS = {
-    "kill the supervisor": "kill -9 $1",
-    "kill the guard": "kill -9 $2",
-    "kill both": 'setsid sh -c "kill -9 $* $$"',
-    "kill both, the guard first": "kill -9 $2 $1",
-    "stop the supervisor": "kill -STOP $1",
-    "stop the guard": "kill -STOP $2",
-    "stop both": "kill -STOP $1 $2",
-    "stop one and kill the other": "kill -STOP $2; kill -9 $1",
-    "kill one and stop the other": "kill -9 $2; kill -STOP $1",
-    "keep both stopped": "(trap '' TERM; while :; do kill -STOP $1 $2; done) & sleep 0.1",
-}
 
 #: These leave nobody but openheim to end the command, so that openheim must not be killed as well.
 OF_BOTH = {"kill both", "kill both, the guard first", "kill one and stop the other", "keep both stopped"}
@@ -52,16 +37,6 @@ SANDBOXES = ["none", *(kind for kind, ability in abilities(network=True).items()
 
 def started(shape: str, ready: Ready | None = None) -> str:
     return f"{HARD_TO_END[shape]} {said(ready)}; sleep 305; sleep 305"
-
-
-def attacked(attack: str, openheim: int | str, ready: Ready | None = None) -> str:
-    """A command that gets in the way of its own end, once it has left something behind, and has said so."""
-    above = ANCESTRY.format(openheim=openheim)
-    return f"{HARD_TO_END['setsid']} {above} {said(ready)}; {ATTACKS[attack]}; sleep 305; sleep 305"
-
-
-def said(ready: Ready | None) -> str:
-    return ":" if ready is None else ready.say
 
 
 async def cancelled(shell: Shell, command: str, ready: Ready) -> None:
@@ -240,3 +215,27 @@ async def test_cancelled_before_it_starts(shell: Shell) -> None:
             scope.cancel()
             await shell("sleep 311")
     assert alive(shell.mark) == []
+
+
+async def test_a_command_whose_start_takes_long_is_cancelled_without_waiting_for_it(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start of a program blocks, on a slow disk for instance; the event loop must not wait for it."""
+    entered, go = threading.Event(), threading.Event()
+    popen = subprocess.Popen
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        entered.set()
+        assert go.wait(20)
+        return popen(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", slow)
+    process = CommandProcess(shell_launch("sleep 312", shell.turn, Settings()))
+    process.start()
+    await anyio.to_thread.run_sync(entered.wait, 20)
+    process.ask_to_end()
+    assert process.ending is None
+    go.set()
+    assert await process.wait(20)
+    assert process.ending == Ending()
+    assert shell.alive() == []

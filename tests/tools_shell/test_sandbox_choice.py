@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -221,6 +222,19 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_the_call(tmp_path: Path) ->
     (tmp_path / "shell").write_text("in the way")
     with pytest.raises(ToolError, match="no private folder for commands can be made"):
         PrivateFolders(tmp_path / "shell").of_session("1")
+
+
+def test_a_process_that_keeps_the_gate_locked_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openheim_tools_shell.private.GATE_SECS", 0.05)
+    folders = PrivateFolders(tmp_path)
+    with (tmp_path / "lock").open("w") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        with pytest.raises(ToolError, match=r"another process keeps .*lock locked") as caught:
+            folders.of_session("1")
+    assert "continue it, or end it" in caught.value.hint
+    assert folders.of_session("1").is_dir()
 
 
 def test_deep_trees_and_folders_without_rights_are_removed(tmp_path: Path) -> None:

@@ -127,6 +127,13 @@ class CommandProcess:
                     each()
         return True
 
+    async def wait_for_start(self, secs: float) -> None:
+        """Waits until it runs or has ended, for at most ``secs``."""
+        due = time.monotonic() + secs
+        with self._bell.listening() as bell:
+            while self._pid == 0 and self.ending is None and (left := due - time.monotonic()) > 0:
+                await bell.wait(left)
+
     def ask_to_end(self) -> None:
         """Has the supervisor end the command and all that it started. It may be called from any thread."""
         with self._lock:
@@ -273,6 +280,7 @@ class CommandProcess:
         match word:
             case "pid":
                 self._pid = int(rest)
+                self._bell.ring()
             case "failed":
                 step, number = rest.split(" ")
                 self._ending.failure = (step, OSError(int(number), os.strerror(int(number))))
