@@ -146,6 +146,7 @@ def _remove_tree(path: Path) -> None:
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     timeout=_REMOVE_SECS,
+                    env={},
                 )
     with suppress(RecursionError):
         shutil.rmtree(path, ignore_errors=True)

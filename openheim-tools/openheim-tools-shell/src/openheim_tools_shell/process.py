@@ -20,6 +20,7 @@ import anyio
 import openheim_tools_shell
 from openheim_tools_shell.bell import Bell
 from openheim_tools_shell.kept import KeptOutput
+from openheim_tools_shell.launch import interpreter_environment
 from openheim_tools_shell.strays import MARK, end_strays
 
 if TYPE_CHECKING:
@@ -42,9 +43,6 @@ _READ_BYTES = 64 * 1024
 
 #: Bytes that are still read once all is over. More than a pipe holds means that somebody else goes on writing.
 _LAST_BYTES = 2 * 1024 * 1024
-
-#: What an interpreter may need to start. The command's own environment goes through the socket.
-_INTERPRETER_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 #: Without site and the user's settings it starts sooner; imported, it comes from byte code. The folder stands last on
 #: the path, so that none of its modules hides one of the standard library.
@@ -171,7 +169,6 @@ class CommandProcess:
         """The one place where a command is started."""
         if self._asked_to_end:
             return None
-        kept = {name: os.environ[name] for name in _INTERPRETER_ENVIRONMENT if name in os.environ}
         try:
             return subprocess.Popen(
                 [*self._launch.around_supervisor, *_supervisor_command()],
@@ -180,7 +177,7 @@ class CommandProcess:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 cwd="/",
-                env={**kept, MARK: self._mark},
+                env={**interpreter_environment(), MARK: self._mark},
                 # What a terminal sends to openheim's group is openheim's to act on.
                 start_new_session=True,
             )
