@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -85,7 +84,7 @@ class CommandProcess:
         self.stderr = KeptOutput()
         self.ending: Ending | None = None
         self._launch = launch
-        self._mark = uuid.uuid4().hex
+        self._mark = os.urandom(16).hex()
         self._bell = Bell()
         self._pid = 0
         self._ending = Ending()
