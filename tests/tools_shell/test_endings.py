@@ -196,6 +196,22 @@ async def test_a_supervisor_that_is_asked_to_end_ends_the_command(shell: Shell) 
     assert shell.alive() == []
 
 
+@pytest.mark.parametrize("shape", ["chain", "nohup", "ignored"])
+async def test_without_a_subreaper_the_group_of_the_command_is_ended(
+    work: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    """As on systems other than Linux."""
+    monkeypatch.setattr(
+        "openheim_tools_shell.process._RUN_SUPERVISOR",
+        "import sys; sys.path.append(sys.argv[1]); from openheim_tools_shell import supervisor; "
+        "supervisor._prctl = lambda: lambda option, value: False; supervisor.main()",
+    )
+    assert await shell("echo one; ps -o args= -p $(ps -o ppid= -p $PPID) | grep -c supervisor || true") == "one\n0\n"
+    ready = Ready(work)
+    await cancelled(shell, started(shape, ready), ready)
+    assert shell.alive() == []
+
+
 async def test_a_command_cannot_be_mistaken_for_its_supervisor(shell: Shell) -> None:
     """``pkill -f`` with a text of the command finds the command's own shell, as everywhere, and not the supervisor."""
     text = await shell("tr '\\0' ' ' < /proc/$PPID/cmdline | grep -c unlikely-text || true")

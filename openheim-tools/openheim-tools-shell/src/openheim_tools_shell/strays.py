@@ -24,7 +24,7 @@ def end_strays(mark: str, leader: int) -> None:
     environment; that cannot be found any more.
 
     Args:
-        leader: process id of the command.
+        leader: process id of the command, which its session and its group have their number from.
     """
     due = time.monotonic() + _SECS
     while (found := _strays(mark, leader)) and time.monotonic() < due:
@@ -41,8 +41,7 @@ def _strays(mark: str, leader: int) -> list[Process]:
     return [
         process
         for process in processes()
-        if process.state != "Z"
-        and (leader in (process.pid, process.session, process.group) or _carries(process, f"{MARK}={mark}"))
+        if process.state != "Z" and (leader in (process.session, process.group) or _carries(process, f"{MARK}={mark}"))
     ]
 
 
