@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from openheim.agent.turn import filtered_environment
+from openheim.agent.environment import filtered_environment
 from openheim.testing import ScriptedProvider
 from tests.runtime.test_live import make_runtime
 
@@ -30,6 +30,34 @@ from tests.runtime.test_live import make_runtime
         ("PGPASSWORD", "x", False),
         ("DATABASE_URL", "postgres://u:p@host/db", False),
         ("https_proxy", "http://user:pw@proxy:1", False),
+        ("OLDPWD", "/home", True),
+        ("DB_CWD", "/home/me", True),
+        ("GIT_SSH_COMMAND", "ssh -o User=me", True),
+        ("DATABASE_HOST", "postgres://db:5432/name", True),
+        ("REGISTRY", "http://localhost:4873/@scope", True),
+        ("DISK", "/dev/disk-by-some-long-label-0001", True),
+        ("COMMIT", "3283dec0b1d5f1f2d3c4b5a69788796a5b4c3d2e", True),
+        ("MYSQL_PWD", "x", False),
+        ("mssql_pwd", "x", False),
+        ("SESSION_JWT", "x", False),
+        ("BEARER", "x", False),
+        ("SENTRY_DSN", "x", False),
+        ("SLACK_WEBHOOK_URL", "x", False),
+        ("AZURE_STORAGE_CONNECTION_STRING", "x", False),
+        ("SQL_CONN_STR", "x", False),
+        ("REDIS", "redis://:pw@host:6379/0", False),
+        ("MAIN_DB", "postgres://u:p/w@host/db", False),
+        ("LIBPQ", "host=db user=me password=x", False),
+        ("SQL", "Server=db;Pwd=x;", False),
+        ("JAVA_OPTS", "-Djavax.net.ssl.keyStorePassword=x", False),
+        ("STORAGE", "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=x==", False),
+        ("SESSION", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtZSJ9.c2lnbmVk", False),
+        ("ASSISTANT", "sk-proj-0123456789abcdef", False),
+        ("CI_BOT", "ghp_0123456789abcdefghij", False),
+        ("CHAT_BOT", "xoxb-123456789012-abcdef", False),
+        ("CLOUD_ID", "AKIAIOSFODNN7EXAMPLE", False),
+        ("CERT", "-----BEGIN RSA PRIVATE KEY-----\nMIIE", False),
+        ("NOTIFY", "https://hooks.slack.com/services/T0/B0/x", False),
         ("ACME", "is canary inside", False),
         ("NAMED", "x", False),
     ],

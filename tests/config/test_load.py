@@ -66,6 +66,7 @@ def test_variables_become_settings() -> None:
             "OPENHEIM_WORK_DIR": "2024-plans",
             "OPENHEIM_HOME": "/x",
             "OPENHEIM_LOG": "debug",
+            "OPENHEIM_COMMAND": "6e2f",
             "OTHER": "y",
             "OPENHEIM_DATA_DIR": "",
         }

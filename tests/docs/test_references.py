@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from openheim import errors
 from openheim.config.schema import SCHEMA
 from openheim.plugins import hookspecs
 from openheim.plugins.policy import unknown_keys
+from openheim_tools_shell.settings import Settings as ShellSettings
 from tests.docs.pages import CHECKOUT
 
 
@@ -32,6 +34,21 @@ def keys_of(schema: dict[str, Any]) -> Iterator[str]:
 @pytest.mark.parametrize("key", sorted(set(keys_of(SCHEMA))))
 def test_every_setting_is_named(key: str) -> None:
     assert re.search(rf"[`\[]{key}[`\].]", page("configuration.md"))
+
+
+def test_the_table_of_shell_commands_is_that_of_the_settings() -> None:
+    """With their defaults, and the README says the same."""
+    readme = (CHECKOUT / "openheim-tools" / "openheim-tools-shell" / "README.md").read_text(encoding="utf-8")
+    for text in (page("configuration.md").split("### `[tools.shell]`")[1].split("\n### ")[0], readme):
+        told = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", text.split("| key ")[1], re.MULTILINE))
+        assert told == {name: shown(field.default) for name, field in ShellSettings.model_fields.items()}
+
+
+def shown(default: object) -> str:
+    if default == ():
+        return "none"
+    text = json.dumps(default).removesuffix(".0")
+    return f"`{text}`" if isinstance(default, str) else text
 
 
 def test_the_table_of_plugins_is_that_of_the_policy() -> None:

@@ -17,7 +17,7 @@ from openheim import TextBlock, Tool, ToolResult, ToolsContext, Turn
 from openheim.testing import FakeTurn
 from openheim_tools_shell.plugin import openheim_tools
 
-__all__ = ("HARD_TO_END", "Ready", "Shell", "alive", "wait_until_gone")
+__all__ = ("ATTACKS", "HARD_TO_END", "Ready", "Shell", "alive", "attacked", "said", "wait_until_gone")
 
 #: What the end of a command must not leave behind: chains of forks, ``nohup``, sessions of their own, an ignored TERM.
 HARD_TO_END: Mapping[str, str] = {
@@ -26,6 +26,27 @@ HARD_TO_END: Mapping[str, str] = {
     "setsid": "setsid sleep 302 & (setsid sh -c 'setsid sleep 302 & sleep 302' &);",
     "ignored": "(trap '' TERM HUP INT; sleep 303; sleep 303) & trap '' TERM HUP INT;",
     "all": "(trap '' TERM HUP INT; setsid nohup sh -c '(setsid sleep 304 & sleep 304) & sleep 304' >/dev/null 2>&1 &);",
+}
+
+
+#: The processes above a command, nearest first: all that it can see, but for openheim, which is the {openheim} here.
+ANCESTRY = (
+    "pid=$PPID; above=; while [ $pid != {openheim} ] && [ $pid -gt 1 ]; "
+    "do above=\"$above $pid\"; pid=$(ps -o ppid= -p $pid | tr -d ' '); done; set -- $above; "
+)
+
+#: What a command may do to those that stand over it: its supervisor, the guard of that, or both.
+ATTACKS = {
+    "kill the supervisor": "kill -9 $1",
+    "kill the guard": "kill -9 $2",
+    "kill both": 'setsid sh -c "kill -9 $* $$"',
+    "kill both, the guard first": "kill -9 $2 $1",
+    "stop the supervisor": "kill -STOP $1",
+    "stop the guard": "kill -STOP $2",
+    "stop both": "kill -STOP $1 $2",
+    "stop one and kill the other": "kill -STOP $2; kill -9 $1",
+    "kill one and stop the other": "kill -9 $2; kill -STOP $1",
+    "keep both stopped": "(trap '' TERM; while :; do kill -STOP $1 $2; done) & sleep 0.1",
 }
 
 
@@ -97,6 +118,16 @@ class Ready:
 
     async def wait(self) -> None:
         await anyio.to_thread.run_sync(self.wait_blocking)
+
+
+def attacked(attack: str, openheim: int | str, ready: Ready | None = None) -> str:
+    """A command that gets in the way of its own end, once it has left something behind, and has said so."""
+    above = ANCESTRY.format(openheim=openheim)
+    return f"{HARD_TO_END['setsid']} {above} {said(ready)}; {ATTACKS[attack]}; sleep 305; sleep 305"
+
+
+def said(ready: Ready | None) -> str:
+    return ":" if ready is None else ready.say
 
 
 def alive(mark: str) -> list[int]:

@@ -159,7 +159,7 @@ async def test_the_environment_is_the_turns(shell: Shell, monkeypatch: pytest.Mo
     monkeypatch.setenv("SOME_TOKEN", "hidden")
     lines = (await shell("env")).splitlines()
     names = {line.split("=")[0] for line in lines} - {"PWD", "_", "SHLVL", "OLDPWD"}
-    assert names == {"PATH", "MARK"}
+    assert names == {"PATH", "MARK", "OPENHEIM_COMMAND"}
 
 
 async def test_variables_that_the_user_names_pass(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from openheim import ToolError
 from openheim.testing import FakeTurn
 from openheim_tools_shell import jobs
-from tests.tools_shell.calls import HARD_TO_END, Ready, Shell
+from tests.tools_shell.calls import HARD_TO_END, Ready, Shell, attacked, wait_until_gone
 
 pytestmark = pytest.mark.anyio
 
@@ -43,14 +43,22 @@ async def test_a_job_is_looked_after_until_it_ends(work: Path, shell: Shell) -> 
 
 
 async def test_a_job_that_ends_at_once_is_told_at_once(shell: Shell) -> None:
-    text = await shell("echo no such port >&2; exit 1", background=True)
-    assert re.fullmatch(r"\[job-\d+ ended with exit status 1\]\n\[stderr\]\nno such port", text)
+    text = await shell("echo ready; exit 0", background=True)
+    assert re.fullmatch(r"\[job-\d+ ended with exit status 0\]\nready", text)
+
+
+async def test_a_job_that_fails_at_once_is_an_error_result(shell: Shell) -> None:
+    with pytest.raises(ToolError) as caught:
+        await shell("echo no such port >&2; exit 1", background=True)
+    assert re.fullmatch(r"\[job-\d+ ended with exit status 1\]\n\[stderr\]\nno such port", caught.value.message)
+    with pytest.raises(ToolError, match=r"ended with exit status 127"):
+        await shell("no-such-program", background=True)
 
 
 async def test_a_job_that_cannot_be_started_says_so(work: Path, shell: Shell) -> None:
     turn = FakeTurn(work, cwd=work / "gone")
-    text = await shell.call("execute_command", command="true", background=True, turn=turn)
-    assert "cannot be entered: No such file" in text
+    with pytest.raises(ToolError, match="cannot be entered: No such file"):
+        await shell.call("execute_command", command="true", background=True, turn=turn)
 
 
 @pytest.mark.parametrize("shape", list(HARD_TO_END))
@@ -112,6 +120,16 @@ async def test_a_job_has_no_limit_but_the_one_that_it_is_given(work: Path) -> No
     assert "is running" in await shell.call("job_output", job_id=job)
     await end_all(shell)
     assert shell.alive() == []
+
+
+async def test_a_job_that_keeps_its_supervisor_stopped_is_ended_in_time(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openheim_tools_shell.process.END_SECS", 0.5)
+    job = await start(shell, attacked("keep both stopped", os.getpid()), timeout_secs=0.5)
+    text = await shell.call("job_output", job_id=job, wait_secs=20)
+    assert text.startswith(f"[{job} was ended: its time was over]")
+    assert wait_until_gone(shell.mark) == []
 
 
 async def test_the_output_of_a_job_is_bounded_and_what_is_lost_is_told(work: Path, shell: Shell) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -175,6 +176,49 @@ async def test_a_work_dir_around_what_is_hidden(bwrap: None, outside: Path) -> N
     assert "words" not in await refused(shell, "cat .openheim/config.toml key")
     await shell("echo new > new; ! echo bad > .openheim/bad; ! echo bad > key; ! rm key")
     assert tree(outside) == {".openheim/config.toml": "words", "key": "words", "new": "new\n"}
+
+
+@pytest.mark.parametrize("hidden", [".env", "sub"])
+async def test_what_landlock_cannot_hide_is_refused(work: Path, hidden: str) -> None:
+    if not abilities(network=True)["landlock"].works:
+        pytest.skip("Landlock does not work on this machine")
+    (work / ".env").write_text("words")
+    (work / "sub").mkdir()
+    with pytest.raises(
+        ToolError, match=rf"the settings hide {work}/{re.escape(hidden)}, and Landlock cannot"
+    ) as caught:
+        await Shell(work, sandbox="landlock", hidden=(hidden,))("echo ran > file")
+    assert 'sandbox = "bwrap"' in caught.value.hint
+    assert not (work / "file").exists()
+    assert await Shell(work, sandbox="landlock", hidden=("missing",))("echo ran") == "ran\n"
+
+
+async def test_what_is_hidden_in_the_work_dir_is_hidden(bwrap: None, work: Path) -> None:
+    (work / ".env").write_text("words")
+    shell = Shell(work, sandbox="bwrap", hidden=(".env",))
+    assert "words" not in await refused(shell, "cat .env; ! echo bad > .env; ! rm .env; false")
+    assert (work / ".env").read_text() == "words"
+
+
+async def test_a_python_in_the_work_dir_cannot_be_changed(
+    bwrap: None, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another Python, the next command would leave the sandbox."""
+    prefix = work / "a" / "b" / ".venv"
+    (prefix / "bin").mkdir(parents=True)
+    monkeypatch.setattr(sys, "prefix", str(prefix))
+    shell = Shell(work, sandbox="bwrap")
+    await shell("! echo bad > a/b/.venv/bin/python; ! mv a/b/.venv away; ! mv a/b away; ! mv a away; ! rm -r a/b/.venv")
+    await shell("echo new > a/b/new")
+    assert tree(work) == {"a/b/new": "new\n"}
+    assert (prefix / "bin").is_dir()
+    await Shell(work, sandbox="bwrap", writable=(str(prefix),))("echo new > a/b/.venv/bin/tool")
+    assert (prefix / "bin" / "tool").read_text() == "new\n"
+
+
+async def test_the_environment_of_openheim_cannot_be_read(confined: Shell) -> None:
+    said = await refused(confined, f"cat /proc/{os.getpid()}/environ")
+    assert "Permission denied" in said or "No such file" in said
 
 
 async def test_a_work_dir_inside_of_what_is_hidden(kind: str, outside: Path) -> None:

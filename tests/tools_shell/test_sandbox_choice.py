@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from openheim import ToolError
+from openheim import Finding, ToolError, ToolsContext
 from openheim_tools_shell.examination import examine
 from openheim_tools_shell.private import PrivateFolders
 from openheim_tools_shell.sandbox import bwrap, choose, landlock, landlock_launcher
+from openheim_tools_shell.sandbox.trial import fault_of
 from openheim_tools_shell.settings import Settings
 from tests.cli.command import Command
 from tests.tools_shell.calls import Shell
@@ -159,14 +162,19 @@ async def test_without_a_sandbox_nothing_is_tried(work: Path, monkeypatch: pytes
 # --- what doctor says ---
 
 
+def findings(work_dir: Path = Path("/no/such"), *, allowed: bool = True, **settings: Any) -> dict[str, Finding]:
+    context = ToolsContext(work_dir, Path("/no/data"), allow_shell=allowed, private_paths=(work_dir / ".openheim",))
+    return {finding.subject: finding for finding in examine(Settings(**settings), context)}
+
+
 def outcome(*, allowed: bool = True, **settings: Any) -> tuple[str, str]:
-    *_, found = examine(Settings(**settings), allowed=allowed)
+    *_, found = findings(allowed=allowed, **settings).values()
     assert found.subject == "shell commands"
     return found.status, found.detail
 
 
 def test_doctor_tells_what_commands_get(no_bwrap: None, no_landlock: None) -> None:
-    sandboxes = {finding.subject: finding for finding in examine(Settings(), allowed=True)}
+    sandboxes = findings()
     assert sandboxes["sandbox bwrap"].status == "note"
     assert "not installed" in sandboxes["sandbox bwrap"].detail
     assert "switched off" in sandboxes["sandbox landlock"].detail
@@ -178,6 +186,27 @@ def test_doctor_tells_what_commands_get(no_bwrap: None, no_landlock: None) -> No
     status, detail = outcome(sandbox="bwrap", allowed=False)
     assert (status, detail.startswith("off (allow_shell = false); once allowed: refused")) == ("note", True)
     assert outcome(sandbox="none") == ("note", 'they run without a sandbox, with sandbox = "none"')
+
+
+def test_doctor_tells_what_landlock_cannot_protect(work: Path, no_bwrap: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "why_not", lambda: "")
+    monkeypatch.setattr(sys, "prefix", str(work / ".venv"))
+    assert set(findings(work)) == {"sandbox bwrap", "sandbox landlock", "shell commands"}
+    for name in (".venv", ".openheim", ".env"):
+        (work / name).mkdir()
+    found = findings(work)
+    assert f"commands can change {work}/.venv" in found["openheim's Python"].detail
+    assert found["private files"].detail == f"commands can read and change {work}/.openheim"
+    assert found["shell commands"].status == "ok"
+    refused = findings(work, hidden=[".env"])["shell commands"]
+    assert (refused.status, f"the settings hide {work}/.env" in refused.detail) == ("problem", True)
+
+
+def test_trials_get_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", "canary")
+    said = fault_of(["/bin/sh", "-c", "env >&2; exit 1"])
+    assert "PATH=" in said
+    assert "canary" not in said
 
 
 def test_doctor_as_a_command(work: Path, own_environment: Path, tmp_path: Path) -> None:
@@ -221,6 +250,19 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_the_call(tmp_path: Path) ->
     (tmp_path / "shell").write_text("in the way")
     with pytest.raises(ToolError, match="no private folder for commands can be made"):
         PrivateFolders(tmp_path / "shell").of_session("1")
+
+
+def test_a_process_that_keeps_the_gate_locked_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openheim_tools_shell.private.GATE_SECS", 0.05)
+    folders = PrivateFolders(tmp_path)
+    with (tmp_path / "lock").open("w") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        with pytest.raises(ToolError, match=r"another process keeps .*lock locked") as caught:
+            folders.of_session("1")
+    assert "continue it, or end it" in caught.value.hint
+    assert folders.of_session("1").is_dir()
 
 
 def test_deep_trees_and_folders_without_rights_are_removed(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -14,7 +13,7 @@ from openheim.events import ToolUpdate
 from openheim.tools import CLOSE_SECS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from openheim.events import Event
@@ -23,41 +22,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Shorter values are no keys, and hiding every variable that holds one would hide nearly all.
-MIN_SECRET_LENGTH = 4
-
-__all__ = ("CallTurn", "ToolEnvironment", "filtered_environment")
-
-# Parts of a variable's name, between underscores, that say its value is a secret, and ends of such parts.
-_SECRET_PARTS = frozenset(
-    ("AUTH", "COOKIE", "CREDENTIAL", "CREDENTIALS", "PASS", "PASSPHRASE", "PASSWD", "PAT", "PRIVATE", "PW", "SECRETS")
-)
-_SECRET_ENDS = ("KEY", "KEYS", "TOKEN", "TOKENS", "SECRET", "PASSWORD")
-_HARMLESS = frozenset(("SSH_AUTH_SOCK",))
-_CREDENTIALS_IN_ADDRESS = re.compile(r"://[^/@\s]*:[^/@\s]+@")
-
-
-def filtered_environment(
-    environment: Mapping[str, str], *, hidden_names: Collection[str] = (), secrets: Collection[str] = ()
-) -> dict[str, str]:
-    """The variables that a child process may see: none that looks like a secret by its name, or holds one.
-
-    Args:
-        hidden_names: variables that must not be passed on in any case.
-        secrets: values that must not be passed on under any name, nor as part of another value.
-    """
-    values = [secret for secret in secrets if len(secret) >= MIN_SECRET_LENGTH]
-
-    def may_pass(name: str, value: str) -> bool:
-        if name in hidden_names or _CREDENTIALS_IN_ADDRESS.search(value):
-            return False
-        if name not in _HARMLESS:
-            parts = name.upper().split("_")
-            if not _SECRET_PARTS.isdisjoint(parts) or any(part.endswith(_SECRET_ENDS) for part in parts):
-                return False
-        return not any(secret in value for secret in values)
-
-    return {name: value for name, value in environment.items() if may_pass(name, value)}
+__all__ = ("CallTurn", "ToolEnvironment")
 
 
 class ToolEnvironment:

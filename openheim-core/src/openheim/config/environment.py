@@ -18,7 +18,9 @@ __all__ = ("environment_layer", "value_from_text", "variable_of")
 _PREFIX = "OPENHEIM_"
 
 #: Variables that are no settings of the config file.
-_NO_SETTINGS = frozenset(("HOME", "LOG", "PLUGINS", "PLUGINS_DISABLE", "TRACE_PLUGINS", "POLICY_FILE", "RELEASE"))
+_NO_SETTINGS = frozenset(
+    ("COMMAND", "HOME", "LOG", "PLUGINS", "PLUGINS_DISABLE", "TRACE_PLUGINS", "POLICY_FILE", "RELEASE")
+)
 
 #: How TOML values other than texts begin, and the JSON types of those that settings are made of.
 _STARTS = tuple("[{+-0123456789tf")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from openheim.agent.turn import filtered_environment
+from openheim.agent.environment import filtered_environment
 from openheim.config.selection import KEY_VARIABLES
 
 if TYPE_CHECKING:

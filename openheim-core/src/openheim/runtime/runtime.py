@@ -15,7 +15,6 @@ from openheim.http import HttpClient
 from openheim.retry import RetryPolicy
 from openheim.runtime.arguments import SessionArguments
 from openheim.runtime.binding import BoundProviders
-from openheim.runtime.child_environment import child_environment
 from openheim.runtime.flushing import Flusher
 from openheim.runtime.gates import Gates
 from openheim.runtime.life import RuntimeLife
@@ -296,6 +295,9 @@ class Runtime:
 
     def tool_env(self) -> dict[str, str]:
         """The environment that tools may give to child processes: without any provider's key, in use or not."""
+        # What it takes is not needed to start.
+        from openheim.runtime.child_environment import child_environment
+
         return child_environment(self.loaded.config.providers.values(), self._providers.secrets)
 
     @property

@@ -26,7 +26,9 @@ __all__ = ("Job", "JobKill", "JobOutput", "Jobs")
 MAX_RUNNING = 16
 MAX_ENDED = 16
 
-#: Seconds that a job is watched before the call that started it returns: most mistakes show at once.
+#: Seconds that a job has to start, and is then watched before the call that started it returns: most mistakes show at
+#: once.
+START_SECS = 5.0
 FIRST_LOOK_SECS = 0.2
 
 _ADVICE = "ask more often, or start it with its output in a file (> out.log 2>&1) and read or search that"
@@ -44,6 +46,12 @@ class Job:
     @property
     def running(self) -> bool:
         return self.process.ending is None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended otherwise than it should."""
+        ending = self.process.ending
+        return ending is not None and (ending.failure is not None or ending.status != 0)
 
     def state(self) -> str:
         """``running for 12 s``, or how it ended."""
@@ -73,7 +81,7 @@ class Jobs:
         """Starts a job; returns what the model is told.
 
         Raises:
-            ToolError: it could not be started, or too many are running.
+            ToolError: it could not be started, has failed at once, or too many are running.
         """
         if not turn.session_id:
             raise ToolError("a job in the background ends with its session, and this call belongs to none")
@@ -90,6 +98,7 @@ class Jobs:
         jobs[job.id] = job
         job.process.start(limit_secs=timeout_secs)
         try:
+            await job.process.wait_for_start(START_SECS)
             has_ended = await job.process.wait(FIRST_LOOK_SECS)
         except BaseException:
             # Nobody will ever learn of this job, so nobody could end it.
@@ -97,7 +106,10 @@ class Jobs:
             jobs.pop(job.id, None)
             raise
         if has_ended:
-            return job.news(turn.result_limit_bytes)
+            news = job.news(turn.result_limit_bytes)
+            if job.failed:
+                raise ToolError(news)
+            return news
         limit = f" It is ended after {timeout_secs:g} s." if timeout_secs is not None else ""
         return (
             f"{job.id} is running in the background.{limit} "

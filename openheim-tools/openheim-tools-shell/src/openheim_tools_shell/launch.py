@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from openheim import Turn
     from openheim_tools_shell.settings import Settings
 
-__all__ = ("Launch", "shell_launch")
+__all__ = ("Launch", "interpreter_environment", "shell_launch")
 
 #: Linux takes no single argument longer than this, its closing NUL included; others have less room in all.
 _MAX_COMMAND_BYTES = 128 * 1024 - 1
+
+#: What an interpreter may need to start. The command's own environment goes through the socket.
+_INTERPRETER_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,10 @@ class Launch:
     environment: Mapping[str, str]
     around_supervisor: Sequence[str] = ()
 
-    def request(self) -> bytes:
-        """As the supervisor reads it; none of the texts may hold a NUL."""
+    def request(self, variables: Mapping[str, str]) -> bytes:
+        """As the supervisor reads it, with further variables; none of the texts may hold a NUL."""
         fields = [os.fsencode(self.directory), str(len(self.arguments)).encode(), *map(os.fsencode, self.arguments)]
-        fields += [os.fsencode(f"{name}={value}") for name, value in self.environment.items()]
+        fields += [os.fsencode(f"{name}={value}") for name, value in {**self.environment, **variables}.items()]
         data = b"".join(part + b"\0" for part in fields)
         return len(data).to_bytes(8, "big") + data
 
@@ -62,6 +65,11 @@ def shell_launch(command: str, turn: Turn, settings: Settings) -> Launch:
             hint="write it to a file and run that with sh",
         )
     return Launch(("/bin/sh", "-c", command), turn.cwd, command_environment(turn, settings))
+
+
+def interpreter_environment() -> dict[str, str]:
+    """The environment of what is started around commands: nothing of the user's."""
+    return {name: os.environ[name] for name in _INTERPRETER_ENVIRONMENT if name in os.environ}
 
 
 def command_environment(turn: Turn, settings: Settings) -> dict[str, str]:

@@ -37,7 +37,7 @@ def openheim_tools(context: ToolsContext) -> Sequence[Tool]:
 def openheim_examine(settings: Settings, context: ToolsContext) -> Sequence[Finding]:
     from openheim_tools_shell.examination import examine
 
-    return examine(settings, allowed=context.allow_shell)
+    return examine(settings, context)
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +27,11 @@ __all__ = ("PrivateFolders",)
 
 #: Limit of one step of removing a folder.
 _REMOVE_SECS = 60.0
+
+#: Seconds that making a folder may wait for another process that makes one. It takes a moment, so one that takes longer
+#: is stopped.
+GATE_SECS = 5.0
+_GATE_AGAIN_SECS = 0.02
 
 
 class PrivateFolders:
@@ -53,6 +59,11 @@ class PrivateFolders:
             if folder is None:
                 try:
                     folder = self._made[session_id] = self._make()
+                except TimeoutError as err:
+                    raise ToolError(
+                        f"no private folder for commands can be made: another process keeps {err.filename} locked",
+                        hint="it is most likely an openheim that is stopped: continue it, or end it",
+                    ) from err
                 except OSError as err:
                     raise ToolError(f"no private folder for commands can be made in {self._base}: {err}") from err
             return folder.path
@@ -69,7 +80,7 @@ class PrivateFolders:
         gate = os.open(self._base / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # Nobody sees a folder before it is locked.
-            fcntl.flock(gate, fcntl.LOCK_EX)
+            self._pass(gate)
             stale = [] if self._made else list(self._left_behind())
             path = Path(tempfile.mkdtemp(dir=self._base, prefix=""))
             folder = _Folder.locked(path)
@@ -80,6 +91,19 @@ class PrivateFolders:
         if folder is None:
             raise BlockingIOError(f"{path} is locked by another process")
         return folder
+
+    def _pass(self, gate: int) -> None:
+        """Locks the gate. Raises TimeoutError if another process does not let go of it."""
+        due = time.monotonic() + GATE_SECS
+        while True:
+            try:
+                fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as err:
+                if time.monotonic() >= due:
+                    raise TimeoutError(err.errno, err.strerror, str(self._base / "lock")) from err
+                time.sleep(_GATE_AGAIN_SECS)
+            else:
+                return
 
     def _left_behind(self) -> Iterator[_Folder]:
         for path in self._base.iterdir():
@@ -122,6 +146,7 @@ def _remove_tree(path: Path) -> None:
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     timeout=_REMOVE_SECS,
+                    env={},
                 )
     with suppress(RecursionError):
         shutil.rmtree(path, ignore_errors=True)

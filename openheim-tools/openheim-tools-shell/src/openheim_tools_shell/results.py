@@ -73,7 +73,11 @@ def leftovers(ending: Ending) -> list[str]:
     if ending.alive:
         notes.append(f"[{ending.alive} of its processes could not be ended]")
     if ending.unattended:
-        notes.append("[its supervisor was killed from outside, so that parts of it may still be running]")
+        notes.append(
+            "[what supervised it was killed; what could be found of it was ended, but parts may still be running]"
+        )
+    elif ending.orphaned:
+        notes.append("[its supervisor was killed, so that it was ended with all that it had started]")
     return notes
 
 

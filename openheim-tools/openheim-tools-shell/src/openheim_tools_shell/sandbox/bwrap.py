@@ -12,7 +12,7 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-import openheim_tools_shell
+from openheim_tools_shell.sandbox.layout import own_program
 from openheim_tools_shell.sandbox.trial import TrialFailedError, fault_of
 
 if TYPE_CHECKING:
@@ -151,9 +151,14 @@ def _places(layout: Layout) -> Iterator[_Place]:
         # In a folder that is not there any more, there is nothing to hide.
         if not os.path.isdir(path) and _nearest(path, places) not in unseen:
             put(path, "--ro-bind", "/dev/null")
-    for path in _own_program():
+    for path in own_program():
         if _nearest(path, places) in unseen:
             put(path, "--ro-bind", path)
+    for path in layout.protected_places():
+        put(path, "--ro-bind", path)
+        # What something is mounted on cannot be renamed, so that nothing takes the place of a folder above it.
+        while (path := os.path.dirname(path)) not in places:
+            put(path, "--bind", path)
     yield from sorted(places.values(), key=lambda place: place.path.count("/") if place.path != "/" else 0)
 
 
@@ -170,11 +175,3 @@ def _resolver() -> str:
     """The file that /etc/resolv.conf leads to, if that is in /run."""
     path = os.path.realpath("/etc/resolv.conf")
     return path if path.startswith("/run/") else ""
-
-
-def _own_program() -> list[str]:
-    """Folders that the supervisor is run from. They have to be there wherever Python is installed."""
-    interpreter = os.path.dirname(os.path.realpath(sys.executable))
-    package = os.path.dirname(os.path.realpath(openheim_tools_shell.__file__))
-    folders = (os.path.realpath(folder) for folder in (sys.base_prefix, sys.prefix, interpreter, package))
-    return list(dict.fromkeys(folders))

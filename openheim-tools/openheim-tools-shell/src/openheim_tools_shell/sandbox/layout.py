@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import openheim_tools_shell
 from openheim import ToolError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ("Layout",)
+__all__ = ("Layout", "own_program")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,31 @@ class Layout:
         writable = self.writable_places()
         return [path for path in _existing(self.hidden) if path not in writable]
 
+    def in_writable(self, paths: Iterable[Path | str]) -> list[str]:
+        """Those of the paths that lie in a folder to write to, and are not named as such themselves: no links, and only
+        what exists."""
+        writable = self.writable_places()
+        return [path for path in _existing(paths) if path not in writable and any(_is_in(path, it) for it in writable)]
 
-def _existing(paths: tuple[Path, ...]) -> list[str]:
+    def protected_places(self) -> list[str]:
+        """What openheim is run from, where that lies in a folder to write to. Commands that could change it would be
+        outside of the sandbox with the next one."""
+        places = self.in_writable(own_program())
+        return places if "/" not in self.writable_places() else []
+
+
+def own_program() -> list[str]:
+    """Folders that openheim, and so the supervisor, is run from: what is in them is trusted."""
+    interpreter = os.path.dirname(os.path.realpath(sys.executable))
+    package = os.path.dirname(os.path.realpath(openheim_tools_shell.__file__))
+    folders = (os.path.realpath(folder) for folder in (sys.base_prefix, sys.prefix, interpreter, package))
+    return list(dict.fromkeys(folders))
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path.startswith(os.path.join(folder, ""))
+
+
+def _existing(paths: Iterable[Path | str]) -> list[str]:
     resolved = (os.path.realpath(path) for path in paths)
     return list(dict.fromkeys(path for path in resolved if os.path.exists(path)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
+from openheim_tools_shell.launch import interpreter_environment
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -26,7 +28,12 @@ def fault_of(command: Sequence[str]) -> str:
     """
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECS, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TRIAL_SECS,
+            start_new_session=True,
+            env=interpreter_environment(),
         )
     except subprocess.TimeoutExpired as err:
         raise TrialFailedError(f"a trial did not end within {_TRIAL_SECS:g} s") from err
