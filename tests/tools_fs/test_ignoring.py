@@ -50,7 +50,7 @@ def walked(root: Path, top: str = ".", **options: str) -> list[str]:
     files = Files(root)
     start = root if top == "." else root / top
     with walk(files, top, glob=options.get("glob"), limit=100_000, check=lambda: None) as found:
-        paths = [os.path.relpath(one.path, start) for one in found]
+        paths = [os.path.relpath(one.path + name, start) for one in found for name in one.names]
         assert not found.more
     assert paths == sorted(paths, key=lambda path: path.split("/"))
     return sorted(paths)

@@ -49,6 +49,12 @@ class Directory:
             os.close(self._fd)
             self._fd = None
 
+    def fileno(self) -> int | None:
+        return self._fd
+
+    def duplicate(self) -> Directory:
+        return Directory(self.path, None if self._fd is None else os.dup(self._fd))
+
     def _at(self, name: str) -> str:
         return name if HAVE_HANDLES else os.path.join(self.path, name)
 

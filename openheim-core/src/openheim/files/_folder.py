@@ -51,6 +51,18 @@ class Folder:
         """Once more does no harm."""
         self._directory.close()
 
+    def fileno(self) -> int | None:
+        """Its descriptor, for use with ``dir_fd`` as long as it is open; None where the system has no such handles.
+
+        Whoever uses it opens with ``O_NOFOLLOW``, and single names only: nothing here checks that.
+        """
+        return self._directory.fileno()
+
+    def duplicate(self) -> Folder:
+        """The same directory once more, which stays open when this one is closed."""
+        with failures_of(self.path):
+            return Folder(self._directory.duplicate(), self.path)
+
     def names(self, *, limit: int) -> list[tuple[str, FileKind]]:
         """What is in the directory, in no particular order; at most ``limit`` names."""
         with failures_of(self.path), self._directory.listing() as entries:
@@ -115,7 +127,10 @@ class Folder:
                 return None
             fd, length = opened
             try:
-                data = os.read(fd, size)
+                # As much room as is needed: a large piece that has to be given back costs more than the reading.
+                data = os.read(fd, min(size, length + 1))
+                if length < len(data) < size:  # It grew, or is one that does not tell its length.
+                    data += os.read(fd, size - len(data))
                 if len(data) == length:
                     os.close(fd)
                     return data, None

@@ -24,13 +24,18 @@ class Glob:
         lines = (f"\\{one}" if one[:1] in ("#", "!") else one for one in patterns if "\n" not in one)
         self._lines = Lines("\n".join(lines))
 
-    def admits(self, path: str, name: str, is_directory: bool) -> bool:
-        """Whether a file is wanted, or a directory may hold one that is.
+    def admitted(self, below: str, entries: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+        """The files of a directory that are wanted, and the directories that may hold some.
 
         Args:
-            path: relative to where the search began.
+            below: the directory's path, relative to where the search began, with a slash behind it; or ``""``.
+            entries: names, and whether each is a directory.
         """
-        if is_directory and not self._refuses:
-            return True
-        matches = self._lines.ignores(path, name, is_directory) is True
-        return matches != self._refuses
+        concerned = frozenset(self._lines.concerned(below, [name for name, _ in entries]))
+        admitted = []
+        for entry in entries:
+            name, is_directory = entry
+            matches = name in concerned and self._lines.ignores(below + name, name, is_directory) is True
+            if matches != self._refuses or (is_directory and not self._refuses):
+                admitted.append(entry)
+        return admitted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -12,8 +13,9 @@ from openheim_tools_fs.matching import Matcher, open_matcher
 from openheim_tools_fs.report import Report, ReportFullError
 from openheim_tools_fs.results import counted, optional_path, path_target, printable
 from openheim_tools_fs.schemas import SEARCH
+from openheim_tools_fs.sifting import sifted
 from openheim_tools_fs.threads import run_abandonable
-from openheim_tools_fs.walking import MAX_DEPTH, FoundFile, walk
+from openheim_tools_fs.walking import MAX_DEPTH, FoundFiles, Walk, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,41 +115,56 @@ class _Search:
 
     def _search_below(self, top: str, matcher: Matcher) -> None:
         with walk(self._files, top, glob=self._query.glob, limit=MAX_PATHS, check=self._check) as walked:
-            for found in walked:
-                if self._searched == MAX_FILES:
-                    walked.more = True
-                    break
-                if self._query.names:
-                    self._search_name(found.path, matcher)
-                else:
-                    self._search_file(found, matcher)
+            if self._query.names:
+                self._search_names(walked, matcher)
+            else:
+                self._search_files(walked, matcher)
             if walked.more:
                 searched = counted(self._searched, "file")
                 self._notes.append(f"[stopped after {searched}; search a smaller directory to see the others]")
             if walked.too_deep:
                 self._notes.append(f"[what is more than {MAX_DEPTH} directories deep was not searched]")
 
+    def _search_names(self, walked: Walk, matcher: Matcher) -> None:
+        for found in walked:
+            for name in found.names:
+                if self._searched == MAX_FILES:
+                    walked.more = True
+                    return
+                self._search_name(found.path + name, matcher)
+
+    def _search_files(self, walked: Walk, matcher: Matcher) -> None:
+        for found, doubtful in sifted(walked, matcher.needed):
+            if not doubtful and self._searched + len(found.names) <= MAX_FILES:
+                self._searched += len(found.names)  # As goes for most: texts, and nothing in them.
+                continue
+            doubts = frozenset(doubtful)
+            for place, name in enumerate(found.names):
+                if self._searched == MAX_FILES:
+                    walked.more = True
+                    return
+                if place not in doubts:
+                    self._searched += 1
+                    continue
+                self._check()
+                self._search_file(found, name, matcher)
+
     def _search_name(self, path: str, matcher: Matcher) -> None:
         self._searched += 1
         if any(True for _ in matcher.hits(self._shown(path).encode())):
             self._report.add_name(path)
 
-    def _search_file(self, found: FoundFile, matcher: Matcher) -> None:
+    def _search_file(self, found: FoundFiles, name: str, matcher: Matcher) -> None:
         try:
-            opened = found.folder.open_file(found.name, size=SAMPLE_BYTES)
+            opened = found.folder.open_file(name, size=SAMPLE_BYTES)
         except ToolError:
             self._unreadable += 1
             return
         if opened is None:
             return
         data, rest = opened
-        if rest is not None:
-            with rest:
-                self._search_text(found.path, data, rest, matcher)
-        elif matcher.needed not in data and b"\0" not in data:
-            self._searched += 1  # As goes for most files: a text, and nothing in it.
-        else:
-            self._search_text(found.path, data, None, matcher)
+        with rest or nullcontext():
+            self._search_text(found.path + name, data, rest, matcher)
 
     def _search_text(self, path: str, first: bytes, rest: BinaryIO | None, matcher: Matcher) -> None:
         self._searched += 1

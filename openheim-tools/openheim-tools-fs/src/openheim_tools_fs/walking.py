@@ -20,17 +20,23 @@ if TYPE_CHECKING:
     from openheim.files import Files, Folder
     from openheim_tools_fs.ignoring import Rules
 
-__all__ = ("FoundFile", "Walk", "walk")
+__all__ = ("FoundFiles", "Walk", "walk")
 
 #: A directory is open on each level of the way, so the way has an end.
 MAX_DEPTH = 200
 
 
-class FoundFile(NamedTuple):
-    """A file that a walk met: its full path, and its name in a directory that is open until the walk goes on."""
+class FoundFiles(NamedTuple):
+    """Files that a walk met one after the other in a directory.
+
+    Attributes:
+        path: the directory's full path, with a slash behind it.
+        names: the files', in order.
+        folder: the directory, open until the walk goes on.
+    """
 
     path: str
-    name: str
+    names: list[str]
     folder: Folder
 
 
@@ -41,8 +47,8 @@ class _Level:
     folder: Folder
     path: str
     rules: Rules
-    #: Names, the first one last, and whether each is a directory.
-    waiting: list[tuple[str, bool]]
+    #: The first one last: the name of a directory, or the names of files that stand together.
+    waiting: list[str | list[str]]
 
 
 @contextmanager
@@ -58,7 +64,7 @@ def walk(files: Files, top: str, *, glob: str | None, limit: int, check: Callabl
         glob: if given, only files that match it, as a line of an ignore file would: ``*.py``, ``src/**/*.ts``; or with
             ``!`` in front, only the others. One that is not valid matches nothing.
         limit: most paths to meet, directories among them.
-        check: called for each path; what it raises ends the walk.
+        check: called now and then; what it raises ends the walk.
     """
     walked = Walk(None if glob is None else Glob(glob), limit, check)
     full = str(files.root / top)
@@ -87,18 +93,18 @@ class Walk:
         self._levels: list[_Level] = []
         self._top_length = 0
 
-    def __iter__(self) -> Iterator[FoundFile]:
+    def __iter__(self) -> Iterator[FoundFiles]:
         while self._levels:
             level = self._levels[-1]
             if not level.waiting:
                 self._levels.pop().folder.close()
                 continue
             self._check()
-            name, is_directory = level.waiting.pop()
-            if is_directory:
-                self._enter_below(level, name)
+            next_one = level.waiting.pop()
+            if isinstance(next_one, str):
+                self._enter_below(level, next_one)
             else:
-                yield FoundFile(level.path + name, name, level.folder)
+                yield FoundFiles(level.path, next_one, level.folder)
 
     def enter(self, folder: Folder, path: str, above: Rules) -> None:
         """Begins with a directory.
@@ -114,25 +120,20 @@ class Walk:
         self._left -= len(found)
         rules = own_rules(above, folder, frozenset(name for name, _ in found if name[0] == "."), len(path))
         self._top_length = self._top_length or len(path)
-        waiting = []
-        for name, kind in found:
-            is_directory = kind == "directory"
-            if name[0] == "." or not (is_directory or kind == "file") or rules.ignore(path + name, name, is_directory):
-                continue
-            if self._glob is not None and not self._is_wanted(path + name, name, is_directory):
-                continue
-            if name.isprintable() or _is_text(name):
-                waiting.append((name, is_directory))
-        waiting.sort(reverse=True)
-        self._levels.append(_Level(folder, path, rules, waiting))
+        entries = [
+            (name, kind == "directory")
+            for name, kind in found
+            if name[0] != "." and kind in ("file", "directory") and (name.isprintable() or _is_text(name))
+        ]
+        entries = rules.kept(path, entries)
+        if self._glob is not None:
+            entries = self._glob.admitted(path[self._top_length :], entries)
+        entries.sort(reverse=True)
+        self._levels.append(_Level(folder, path, rules, _together(entries)))
 
     def leave_all(self) -> None:
         while self._levels:
             self._levels.pop().folder.close()
-
-    def _is_wanted(self, path: str, name: str, is_directory: bool) -> bool:
-        assert self._glob is not None
-        return self._glob.admits(path[self._top_length :], name, is_directory)
 
     def _enter_below(self, level: _Level, name: str) -> None:
         if len(self._levels) == MAX_DEPTH:
@@ -151,6 +152,23 @@ class Walk:
         except BaseException:
             folder.close()
             raise
+
+
+def _together(entries: list[tuple[str, bool]]) -> list[str | list[str]]:
+    """Directories and groups of files, for entries and groups whose first one stands last."""
+    waiting: list[str | list[str]] = []
+    group: list[str] = []
+    for name, is_directory in entries:
+        if not is_directory:
+            group.append(name)
+            continue
+        if group:
+            waiting.append(group[::-1])
+            group = []
+        waiting.append(name)
+    if group:
+        waiting.append(group[::-1])
+    return waiting
 
 
 def _is_text(name: str) -> bool:

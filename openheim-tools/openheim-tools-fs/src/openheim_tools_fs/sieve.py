@@ -1,0 +1,78 @@
+"""Passing over the files that cannot hold a match, which most of a tree is made of, as quickly as they can be read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ("Sieve",)
+
+#: Longer files are for whoever reads them in pieces.
+MAX_BYTES = 1024 * 1024
+
+# Of names that a listing gave as regular files; whatever may stand there now, nothing is waited for or followed.
+_FLAGS: int = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+)
+
+
+class Sieve:
+    """Tells files that hold a text, or are no plain text, from the others.
+
+    Args:
+        needed: the text, not empty.
+    """
+
+    def __init__(self, needed: bytes) -> None:
+        self._holds = _finder(needed)
+
+    def doubtful(self, directory: int, names: Sequence[str]) -> list[int]:
+        """The places in ``names`` of those files that have to be looked at closely.
+
+        All others are regular files that were read to their end, have neither the text nor a NUL in them, and no more
+        than :data:`MAX_BYTES`.
+
+        Args:
+            directory: a descriptor of the directory that they are in.
+            names: single components.
+        """
+        return [place for place, name in enumerate(names) if not self._passes(directory, name)]
+
+    def _passes(self, directory: int, name: str) -> bool:
+        try:
+            file = os.open(name, _FLAGS, dir_fd=directory)
+        except OSError:
+            return False
+        try:
+            found = os.fstat(file)
+            size = found.st_size
+            if size > MAX_BYTES or not stat.S_ISREG(found.st_mode):
+                return False
+            data = os.read(file, size + 1)  # One more than there should be, to see whether it grew.
+        except OSError:
+            return False
+        finally:
+            os.close(file)
+        return len(data) == size and not self._holds(data) and b"\0" not in data
+
+
+def _finder(needed: bytes) -> Callable[[bytes], bool]:
+    """Whether there is ``needed`` in a text: the system's search is several times faster than Python's own."""
+    try:
+        import ctypes
+
+        memmem = ctypes.CDLL(None).memmem
+    except (ImportError, OSError, AttributeError, TypeError):
+        return lambda data: needed in data
+    memmem.restype = ctypes.c_void_p
+    memmem.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
+    size = len(needed)
+    return lambda data: memmem(data, len(data), needed, size) is not None
