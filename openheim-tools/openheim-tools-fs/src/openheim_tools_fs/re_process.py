@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -13,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 from openheim import ToolError
 from openheim_tools_fs import re_worker
+from openheim_tools_fs.children import start_child
 from openheim_tools_fs.matching import bad_pattern
 from openheim_tools_fs.re_worker import NUMBER, TOO_SLOW
 
@@ -26,9 +25,6 @@ __all__ = ("ReProcess",)
 BLOCK_SECS = 4.0
 WATCH_SECS = 0.1
 
-#: What an interpreter may need to start; the rest of the environment, keys among it, is not the child's business.
-ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
-
 
 class ReProcess:
     """An engine (see :class:`~openheim_tools_fs.matching.Engine`) whose process is ended if a pattern takes too long.
@@ -41,14 +37,7 @@ class ReProcess:
         self._expired = False
         self._due: float | None = None
         self._closed = threading.Event()
-        self._process = subprocess.Popen(
-            # Isolated and without site: it needs the standard library only, and starts sooner.
-            [sys.executable, "-I", "-S", re_worker.__file__, str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-        )
+        self._process = start_child(re_worker.__file__, str(os.getpid()))
         self._watch = threading.Thread(target=self._end_when_due, name="openheim-search-watch", daemon=True)
         self._watch.start()
         try:

@@ -134,7 +134,7 @@ class _Search:
                 self._search_name(found.path + name, matcher)
 
     def _search_files(self, walked: Walk, matcher: Matcher) -> None:
-        for found, doubtful in sifted(walked, matcher.needed):
+        for found, doubtful in sifted(iter(walked), matcher.needed, self._check):
             if not doubtful and self._searched + len(found.names) <= MAX_FILES:
                 self._searched += len(found.names)  # As goes for most: texts, and nothing in them.
                 continue

@@ -1,15 +1,30 @@
-"""Passing over the files that cannot hold a match, which most of a tree is made of, as quickly as they can be read."""
+"""Passing over the files that cannot hold a match, which most of a tree is made of, as quickly as they can be read.
+
+Run as a script, this does the same for another process, at the other end of the socket that is its standard input.
+Messages are data in the form of ``marshal`` behind their length (4 bytes, big-endian). The first one is the text to look
+for, and is answered with ``[]`` as soon as this is ready. After that each one is a list of lists of names, and comes with
+a descriptor for each list, of the directory that they are in; the answer is the list of what :meth:`Sieve.doubtful`
+gives. It ends when the other side is gone.
+"""
 
 from __future__ import annotations
 
+import marshal
 import os
 import stat
+import struct
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Sequence
 
-__all__ = ("Sieve",)
+__all__ = ("LENGTH", "MAX_DIRECTORIES", "Sieve", "serve")
+
+LENGTH = struct.Struct(">I")
+
+#: Descriptors that may come with one message; systems take some hundred.
+MAX_DIRECTORIES = 16
 
 #: Longer files are for whoever reads them in pieces.
 MAX_BYTES = 1024 * 1024
@@ -76,3 +91,40 @@ def _finder(needed: bytes) -> Callable[[bytes], bool]:
     memmem.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
     size = len(needed)
     return lambda data: memmem(data, len(data), needed, size) is not None
+
+
+def serve(connection: socket.socket) -> None:
+    """Answers until the other side is gone."""
+    from socket import recv_fds
+
+    sieve = Sieve(marshal.loads(_read(connection, LENGTH.unpack(_read(connection, LENGTH.size))[0])))
+    _answer(connection, [])
+    while True:
+        data, directories, _flags, _address = recv_fds(connection, LENGTH.size, MAX_DIRECTORIES)
+        if len(data) < LENGTH.size:
+            return
+        lists = marshal.loads(_read(connection, LENGTH.unpack(data)[0]))
+        _answer(connection, [sieve.doubtful(*one) for one in zip(directories, lists, strict=True)])
+        for directory in directories:
+            os.close(directory)
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        piece = connection.recv(size - len(data))
+        if not piece:
+            raise EOFError
+        data += piece
+    return data
+
+
+def _answer(connection: socket.socket, answer: list[list[int]]) -> None:
+    data = marshal.dumps(answer)
+    connection.sendall(LENGTH.pack(len(data)) + data)
+
+
+if __name__ == "__main__":
+    import socket
+
+    serve(socket.socket(fileno=0))

@@ -25,6 +25,9 @@ __all__ = ("FoundFiles", "Walk", "walk")
 #: A directory is open on each level of the way, so the way has an end.
 MAX_DEPTH = 200
 
+#: Files of one directory that are given at a time.
+MAX_TOGETHER = 64
+
 
 class FoundFiles(NamedTuple):
     """Files that a walk met one after the other in a directory.
@@ -155,19 +158,18 @@ class Walk:
 
 
 def _together(entries: list[tuple[str, bool]]) -> list[str | list[str]]:
-    """Directories and groups of files, for entries and groups whose first one stands last."""
+    """Directories, and files that stand together; of what is given and of what is returned, the first one is last."""
     waiting: list[str | list[str]] = []
-    group: list[str] = []
     for name, is_directory in entries:
-        if not is_directory:
+        if is_directory:
+            waiting.append(name)
+        elif waiting and isinstance(group := waiting[-1], list) and len(group) < MAX_TOGETHER:
             group.append(name)
-            continue
-        if group:
-            waiting.append(group[::-1])
-            group = []
-        waiting.append(name)
-    if group:
-        waiting.append(group[::-1])
+        else:
+            waiting.append([name])
+    for group in waiting:
+        if isinstance(group, list):
+            group.reverse()
     return waiting
 
 
