@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+
 __all__ = ("start_child",)
 
 #: What an interpreter may need to start; the rest of the environment, keys among it, is not the child's business.

@@ -23,6 +23,7 @@ class Glob:
         # What begins like a remark or a second negation is meant as it stands.
         lines = (f"\\{one}" if one[:1] in ("#", "!") else one for one in patterns if "\n" not in one)
         self._lines = Lines("\n".join(lines))
+        self._is_simple = self._lines.is_simple
 
     def admitted(self, below: str, entries: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
         """The files of a directory that are wanted, and the directories that may hold some.
@@ -35,7 +36,9 @@ class Glob:
         admitted = []
         for entry in entries:
             name, is_directory = entry
-            matches = name in concerned and self._lines.ignores(below + name, name, is_directory) is True
+            matches = name in concerned and (
+                self._is_simple or self._lines.ignores(below + name, name, is_directory) is True
+            )
             if matches != self._refuses or (is_directory and not self._refuses):
                 admitted.append(entry)
         return admitted

@@ -54,6 +54,11 @@ class Lines:
         self._names = _any_of(names)
         self._paths = _any_of(paths)
 
+    @property
+    def is_simple(self) -> bool:
+        """Whether every name that :meth:`concerned` gives is to be ignored, whatever it stands for."""
+        return all(line.ignored and not line.only_directories for line in self._lines)
+
     def __bool__(self) -> bool:
         return bool(self._lines)
 
@@ -61,7 +66,7 @@ class Lines:
         """Those names that some line may be about: mostly none, and found in a small part of the time of asking each.
 
         Args:
-            below: the path of their directory, relative to the directory of the file, with a slash behind it; or ``""``.
+            below: the path of their directory, relative to the directory of the file, with a slash behind it, or empty.
             names: in one directory.
         """
         found = []

@@ -27,8 +27,8 @@ class Matcher:
     """A pattern, ready to be used.
 
     Attributes:
-        needed: ASCII text that every match holds, or ``b""``. Most files do not hold it, and looking for it is several
-            times faster than matching.
+        needed: ASCII text that every match holds, or ``b""``. Most files do not hold it, and looking for it is much
+            faster than matching.
     """
 
     def __init__(self, engine: Engine, needed: bytes) -> None:
@@ -37,7 +37,7 @@ class Matcher:
 
     def hits(self, block: bytes) -> Iterable[int]:
         """As :meth:`Engine.hits`."""
-        return self._engine.hits(block) if self.needed in block else ()
+        return self._engine.hits(block)
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def open_matcher(pattern: str, *, ignore_case: bool) -> Iterator[Matcher]:
         return
     from openheim_tools_fs.re_process import ReProcess
 
-    process = ReProcess(pattern, ignore_case)
+    process = ReProcess(pattern, ignore_case, needed)
     try:
         yield Matcher(process, needed)
     finally:

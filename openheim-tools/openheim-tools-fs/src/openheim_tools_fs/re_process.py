@@ -29,11 +29,15 @@ WATCH_SECS = 0.1
 class ReProcess:
     """An engine (see :class:`~openheim_tools_fs.matching.Engine`) whose process is ended if a pattern takes too long.
 
+    Args:
+        needed: what every match holds; text without it is not even sent.
+
     Raises:
         ToolError: the pattern is none; or, from :meth:`hits`, it takes too long.
     """
 
-    def __init__(self, pattern: str, ignore_case: bool) -> None:
+    def __init__(self, pattern: str, ignore_case: bool, needed: bytes) -> None:
+        self._needed = needed
         self._expired = False
         self._due: float | None = None
         self._closed = threading.Event()
@@ -53,6 +57,8 @@ class ReProcess:
             raise bad_pattern(reason)
 
     def hits(self, block: bytes) -> Iterator[int]:
+        if self._needed not in block:
+            return
         with self._deadline():
             self._send(NUMBER.pack(len(block)) + block)
             (count,) = NUMBER.unpack(self._receive(NUMBER.size))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -134,20 +134,25 @@ class _Search:
                 self._search_name(found.path + name, matcher)
 
     def _search_files(self, walked: Walk, matcher: Matcher) -> None:
-        for found, doubtful in sifted(iter(walked), matcher.needed, self._check):
-            if not doubtful and self._searched + len(found.names) <= MAX_FILES:
-                self._searched += len(found.names)  # As goes for most: texts, and nothing in them.
-                continue
-            doubts = frozenset(doubtful)
-            for place, name in enumerate(found.names):
-                if self._searched == MAX_FILES:
+        with closing(sifted(iter(walked), matcher.needed, self._check)) as sifting:
+            for found, doubtful in sifting:
+                if not doubtful and self._searched + len(found.names) <= MAX_FILES:
+                    self._searched += len(found.names)  # As goes for most: texts, and nothing in them.
+                elif not self._search_each(found, frozenset(doubtful), matcher):
                     walked.more = True
                     return
-                if place not in doubts:
-                    self._searched += 1
-                    continue
+
+    def _search_each(self, found: FoundFiles, doubtful: frozenset[int], matcher: Matcher) -> bool:
+        """Whether all of them could be searched."""
+        for place, name in enumerate(found.names):
+            if self._searched == MAX_FILES:
+                return False
+            if place in doubtful:
                 self._check()
                 self._search_file(found, name, matcher)
+            else:
+                self._searched += 1
+        return True
 
     def _search_name(self, path: str, matcher: Matcher) -> None:
         self._searched += 1

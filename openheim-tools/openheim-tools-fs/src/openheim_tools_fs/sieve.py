@@ -1,10 +1,10 @@
 """Passing over the files that cannot hold a match, which most of a tree is made of, as quickly as they can be read.
 
 Run as a script, this does the same for another process, at the other end of the socket that is its standard input.
-Messages are data in the form of ``marshal`` behind their length (4 bytes, big-endian). The first one is the text to look
-for, and is answered with ``[]`` as soon as this is ready. After that each one is a list of lists of names, and comes with
-a descriptor for each list, of the directory that they are in; the answer is the list of what :meth:`Sieve.doubtful`
-gives. It ends when the other side is gone.
+Messages are data in the form of ``marshal`` behind their length (4 bytes, big-endian). The first one is the text to
+look for, and is answered with ``[]`` as soon as this is ready. After that each one is a list of lists of names, and
+comes with a descriptor for each list, of the directory that they are in; the answer is the list of what
+:meth:`Sieve.doubtful` gives. It ends when the other side is gone.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import marshal
 import os
 import stat
 import struct
-from typing import TYPE_CHECKING
 
+# Neither typing nor socket is imported: a process that helps would spend more time on them than on all the rest.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
+    from _socket import socket as Socket
     from collections.abc import Callable, Sequence
+    from typing import Any
 
 __all__ = ("LENGTH", "MAX_DIRECTORIES", "Sieve", "serve")
 
@@ -93,38 +95,47 @@ def _finder(needed: bytes) -> Callable[[bytes], bool]:
     return lambda data: memmem(data, len(data), needed, size) is not None
 
 
-def serve(connection: socket.socket) -> None:
+def serve(connection: Socket) -> None:
     """Answers until the other side is gone."""
-    from socket import recv_fds
-
-    sieve = Sieve(marshal.loads(_read(connection, LENGTH.unpack(_read(connection, LENGTH.size))[0])))
+    data, _ = _receive(connection)
+    if data is None:
+        return
+    sieve = Sieve(data)
     _answer(connection, [])
     while True:
-        data, directories, _flags, _address = recv_fds(connection, LENGTH.size, MAX_DIRECTORIES)
-        if len(data) < LENGTH.size:
+        lists, directories = _receive(connection)
+        if lists is None:
             return
-        lists = marshal.loads(_read(connection, LENGTH.unpack(data)[0]))
-        _answer(connection, [sieve.doubtful(*one) for one in zip(directories, lists, strict=True)])
+        answer = [sieve.doubtful(*one) for one in zip(directories, lists, strict=True)]
         for directory in directories:
             os.close(directory)
+        _answer(connection, answer)
 
 
-def _read(connection: socket.socket, size: int) -> bytes:
+def _receive(connection: Socket) -> tuple[Any, list[int]]:
+    """The next message and the descriptors that come with it; None instead if the other side is gone."""
+    from _socket import CMSG_SPACE
+
+    size = struct.calcsize("i")
+    length, ancillary, _, _ = connection.recvmsg(LENGTH.size, CMSG_SPACE(MAX_DIRECTORIES * size))
+    directories: list[int] = []
+    for _, _, content in ancillary:
+        directories += struct.unpack(f"{len(content) // size}i", content)
     data = b""
-    while len(data) < size:
-        piece = connection.recv(size - len(data))
+    while length and len(data) < (missing := LENGTH.unpack(length)[0]):
+        piece = connection.recv(missing - len(data))
         if not piece:
-            raise EOFError
+            return None, directories
         data += piece
-    return data
+    return (marshal.loads(data) if length else None), directories
 
 
-def _answer(connection: socket.socket, answer: list[list[int]]) -> None:
+def _answer(connection: Socket, answer: list[list[int]]) -> None:
     data = marshal.dumps(answer)
     connection.sendall(LENGTH.pack(len(data)) + data)
 
 
 if __name__ == "__main__":
-    import socket
+    from _socket import socket as Socket
 
-    serve(socket.socket(fileno=0))
+    serve(Socket(fileno=0))

@@ -24,8 +24,8 @@ __all__ = ("Batch", "Helper", "helpers")
 
 MAX_HELPERS = 3
 
-#: Batches that are on their way to a helper: the one that it is at, and one more, so that it never waits.
-MAX_ASKED = 2
+#: Batches that are on their way to a helper: the one that it is at, and some more, so that it never waits.
+MAX_ASKED = 4
 
 #: A helper that says nothing for so long is given up.
 PATIENCE_SECS = 5.0

@@ -14,27 +14,27 @@ from openheim_tools_fs.sieve import MAX_DIRECTORIES, Sieve
 from openheim_tools_fs.sieve_process import Batch, Helper, helpers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from openheim_tools_fs.walking import FoundFiles
 
 __all__ = ("sifted",)
 
 #: Files up to which it does not pay to start a process.
-MAX_ALONE = 256
+MAX_ALONE = 128
 
 #: Files in a batch, about.
 BATCH_FILES = 64
 
 #: Batches that wait for one in front of them; each holds some directories open.
-MAX_WAITING = 6
+MAX_WAITING = 12
 
 WAIT_SECS = 0.05
 
 
 def sifted(
     found: Iterator[FoundFiles], needed: bytes, check: Callable[[], None]
-) -> Iterator[tuple[FoundFiles, Sequence[int]]]:
+) -> Generator[tuple[FoundFiles, Sequence[int]], None, None]:
     """The files, in the order of the walk, each time with the places of those that may hold a match.
 
     Args:

@@ -121,7 +121,7 @@ class Walk:
             self.more = True
             found.pop()
         self._left -= len(found)
-        rules = own_rules(above, folder, frozenset(name for name, _ in found if name[0] == "."), len(path))
+        rules = own_rules(above, folder, frozenset([name for name, _ in found if name[0] == "."]), len(path))
         self._top_length = self._top_length or len(path)
         entries = [
             (name, kind == "directory")
