@@ -313,12 +313,41 @@ async def test_glob(work: Path, turn: FakeTurn) -> None:
         "src/**": ["src/c.py", "src/d/e.tsx"],
         "/*.py": ["a.py"],
         "!*.py": ["b.ts", "src/d/e.tsx"],
-        "[": [],
         "": ["a.py", "b.ts", "src/c.py", "src/d/e.tsx"],
     }
     for glob, expected in names.items():
         lines = await found(turn, "x", glob=glob)
         assert [line.split(":")[0] for line in lines if not line.startswith("No matches")] == expected, glob
+
+
+@pytest.mark.parametrize(
+    ("glob", "error"),
+    [
+        ("[", "'\\[' is not valid: a bracket is not closed"),
+        ("[[:" * 300, "a bracket is not closed"),
+        ("a\\", "nothing stands behind the last backslash"),
+        ("[[:nonsense:]]", "no class of characters named 'nonsense'"),
+        ("{a,b", "a brace is not closed"),
+        ("{a,b}" * 12, "more than 1,000 patterns"),
+        ("{a,b}" * 9 + "*" * 500, "too many patterns"),
+        ("*" * 1001, "1,001 characters, and at most 1,000 are possible"),
+        ("!" + "{" * 1_000_000, "1,000,000 characters"),
+    ],
+)
+async def test_globs_that_are_refused(work: Path, turn: FakeTurn, glob: str, error: str) -> None:
+    write_tree(work, {"a": "x"})
+    with anyio.fail_after(10), pytest.raises(ToolError, match=error):
+        await call(turn, "search", pattern="x", glob=glob)
+
+
+async def test_an_ignore_file_that_counts_in_part_is_told(work: Path, turn: FakeTurn) -> None:
+    write_tree(work, {".gitignore": "a" * 2000 + "\nb\n", "a" * 200: "x", "b": "x"})
+    note = "[of .gitignore only a part counts, for too many or too long lines]"
+    assert await found(turn, "x") == ["a" * 200 + ":1: x", note]
+    write_tree(work, {"c/.ignore": "*a*" * 1000})
+    assert (await found(turn, "x"))[-1] == (
+        "[of .gitignore and 1 other ignore file only a part counts, for too many or too long lines]"
+    )
 
 
 async def test_names(work: Path, turn: FakeTurn) -> None:

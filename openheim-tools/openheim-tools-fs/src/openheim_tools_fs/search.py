@@ -29,6 +29,8 @@ MAX_FILES = 50_000
 MAX_PATHS = 4 * MAX_FILES
 MAX_TEXT_BYTES = 100 * 1024
 MAX_CONTEXT = 10
+#: Characters of a path that a note shows.
+MAX_NAMED = 100
 #: Room that the notes at the end may need.
 NOTE_BYTES = 1024
 
@@ -124,6 +126,11 @@ class _Search:
                 self._notes.append(f"[stopped after {searched}; search a smaller directory to see the others]")
             if walked.too_deep:
                 self._notes.append(f"[what is more than {MAX_DEPTH} directories deep was not searched]")
+            if shortened := walked.ignore_files.shortened:
+                which = printable(shortened[0])[-MAX_NAMED:]
+                if others := len(shortened) - 1:
+                    which += f" and {counted(others, 'other ignore file')}"
+                self._notes.append(f"[of {which} only a part counts, for too many or too long lines]")
 
     def _search_names(self, walked: Walk, matcher: Matcher) -> None:
         for found in walked:

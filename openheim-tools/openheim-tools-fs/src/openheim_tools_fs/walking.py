@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from openheim import ToolError
 from openheim_tools_fs.globs import Glob
-from openheim_tools_fs.repository import own_rules, rules_above
+from openheim_tools_fs.repository import IgnoreFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,15 +65,18 @@ def walk(files: Files, top: str, *, glob: str | None, limit: int, check: Callabl
     Args:
         top: the canonical path of a directory.
         glob: if given, only files that match it, as a line of an ignore file would: ``*.py``, ``src/**/*.ts``; or with
-            ``!`` in front, only the others. One that is not valid matches nothing.
+            ``!`` in front, only the others.
         limit: most paths to meet, directories among them.
         check: called now and then; what it raises ends the walk.
+
+    Raises:
+        ToolError: the glob is not valid, or the directory cannot be read.
     """
-    walked = Walk(None if glob is None else Glob(glob), limit, check)
+    walked = Walk(None if glob is None else Glob(glob, check), limit, check)
     full = str(files.root / top)
     with files.folder(full) as folder:
         try:
-            walked.enter(folder, full.rstrip("/") + "/", rules_above(files, top))
+            walked.enter(folder, full.rstrip("/") + "/", walked.ignore_files.rules_above(files, top))
             yield walked
         finally:
             walked.leave_all()
@@ -85,11 +88,13 @@ class Walk:
     Attributes:
         more: whether there were more paths than could be met.
         too_deep: whether directories were left out for being nested too deeply.
+        ignore_files: what read the ignore files on the way.
     """
 
     def __init__(self, glob: Glob | None, limit: int, check: Callable[[], None]) -> None:
         self.more = False
         self.too_deep = False
+        self.ignore_files = IgnoreFiles(check)
         self._glob = glob
         self._left = limit
         self._check = check
@@ -121,14 +126,16 @@ class Walk:
             self.more = True
             found.pop()
         self._left -= len(found)
-        rules = own_rules(above, folder, frozenset([name for name, _ in found if name[0] == "."]), len(path))
+        rules = self.ignore_files.own_rules(
+            above, folder, frozenset([name for name, _ in found if name[0] == "."]), len(path)
+        )
         self._top_length = self._top_length or len(path)
         entries = [
             (name, kind == "directory")
             for name, kind in found
             if name[0] != "." and kind in ("file", "directory") and (name.isprintable() or _is_text(name))
         ]
-        entries = rules.kept(path, entries)
+        entries = rules.kept(path, entries, self._check)
         if self._glob is not None:
             entries = self._glob.admitted(path[self._top_length :], entries)
         entries.sort(reverse=True)
