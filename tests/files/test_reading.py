@@ -65,6 +65,19 @@ def test_info(tmp_path: Path, files: Files) -> None:
     assert kinds == {".": "directory", "x": "file", "pipe": "other"}
 
 
+def test_what_does_not_tell_its_length() -> None:
+    """Files of the kernel call themselves empty, and are read all the same."""
+    with Files(Path("/proc/self")).folder(".") as folder:
+        opened = folder.open_file("status", size=1 << 16)
+    assert opened is not None
+    data, rest = opened
+    assert data.startswith(b"Name:")
+    assert b"Threads:" in data
+    assert rest is not None
+    with rest:
+        assert rest.read() == b""
+
+
 def test_a_folder_follows_no_link(tmp_path: Path, files: Files) -> None:
     (tmp_path / "x").write_bytes(b"0123456789")
     (tmp_path / "link").symlink_to("x")
@@ -102,6 +115,15 @@ def test_a_folder_follows_no_link(tmp_path: Path, files: Files) -> None:
         assert inner is not None
         with inner:
             assert (inner.path, inner.names(limit=9)) == ("a/b/c", [("y", "file")])
+        near = folder.folder("a")
+        assert near is not None
+        with near:
+            again = near.duplicate()
+        with again:
+            assert again.names(limit=9) == again.names(limit=9) != []
+            directory = again.fileno()
+            assert directory is not None
+            assert os.readlink("to-b", dir_fd=directory) == "b"
     with pytest.raises(ToolError, match="not a directory"), files.folder("x"):
         pass
     with files.folder("a/to-b") as folder:

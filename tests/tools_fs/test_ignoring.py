@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from openheim.files import Files
-from openheim_tools_fs.ignoring import Lines
+from openheim_tools_fs.ignoring import Lines, Rules
 from openheim_tools_fs.walking import walk
 from openheim_tools_fs.wildcards import MalformedError, braces_expanded, expression
 
@@ -46,11 +46,15 @@ def judged(folder: Path) -> list[str]:
     return sorted(path for path in paths if not any(name.startswith(".") for name in path.split("/")))
 
 
+def nothing() -> None:
+    """Nobody wants to stop."""
+
+
 def walked(root: Path, top: str = ".", **options: str) -> list[str]:
     files = Files(root)
     start = root if top == "." else root / top
-    with walk(files, top, glob=options.get("glob"), limit=100_000, check=lambda: None) as found:
-        paths = [os.path.relpath(one.path, start) for one in found]
+    with walk(files, top, glob=options.get("glob"), limit=100_000, check=nothing) as found:
+        paths = [os.path.relpath(one.path + name, start) for one in found for name in one.names]
         assert not found.more
     assert paths == sorted(paths, key=lambda path: path.split("/"))
     return sorted(paths)
@@ -182,12 +186,80 @@ def test_odd_ignore_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wildcard", ["*a" * 60 + "b", "**/a*/" * 40 + "b", "[a]*" * 60 + "b", "a/**/" * 40 + "b"])
 def test_no_line_hangs(wildcard: str) -> None:
-    lines = Lines(wildcard)
+    lines = Lines([wildcard], nothing)
     begin = time.monotonic()
     for path in ("a" * 250, "a/" * 1500 + "c", "/".join(["a" * 250] * 15)):
         assert lines.ignores(path, path.rpartition("/")[2], False) is None
     # Matching by trying everything would take years.
     assert time.monotonic() - begin < 20
+
+
+BOMBS = {
+    "stars in one line": "/".join(["*a*"] * 5000),
+    "double stars in one line": "**/" * 5000 + "x",
+    "classes that are not closed": "[[:" * 5000,
+    "classes that are closed at the end": "[[:" * 5000 + "]",
+    "backslashes": "\\" * 5000,
+    "one long line": "a" * 1_000_000,
+    "long lines with stars": ("*a*" * 300 + "b\n") * 1000,
+    "many stars": "*a*b*c\n" * 100_000,
+    "many double stars": "a/**/b/**/c\n" * 80_000,
+    "many names": "".join(f"name{number}\n" for number in range(100_000)),
+    "many names of directories brought back": "a/\n!a\n" * 200_000,
+    "many sets": "[a-z][!0-9]*[[:alpha:]]\n" * 40_000,
+    "empty lines": "\n" * 1_000_000,
+    "spaces": "a \\ " * 200_000,
+}
+
+
+@pytest.mark.parametrize("content", BOMBS.values(), ids=BOMBS.keys())
+def test_no_ignore_file_takes_long(tmp_path: Path, content: str) -> None:
+    fill(tmp_path, [f"d{folder}/{'a' * 200}{number}" for folder in range(3) for number in range(100)])
+    (tmp_path / ".gitignore").write_text("*7\n" + content)
+    begin = time.monotonic()
+    assert len(walked(tmp_path)) == 270
+    # It took minutes.
+    assert time.monotonic() - begin < 20
+
+
+def test_what_does_not_count_is_known(tmp_path: Path) -> None:
+    fill(tmp_path, ["a", "b", "c/d"])
+    files = {
+        tmp_path / ".gitignore": ("a\n#" + "x" * 5000 + "\n", False),
+        tmp_path / ".ignore": ("a" * 5000 + "\nb\n", True),
+        tmp_path / "c" / ".gitignore": ("x\n" * 600_000, True),
+        tmp_path / "c" / ".ignore": ("*a*b*c*\n" * 1000, True),
+    }
+    for path, (content, _) in files.items():
+        path.write_text(content)
+    with walk(Files(tmp_path), ".", glob=None, limit=100, check=nothing) as found:
+        assert [one.path + name for one in found for name in one.names] == [str(tmp_path / "c" / "d")]
+        shortened = [str(path.relative_to(tmp_path)) for path, (_, is_shortened) in files.items() if is_shortened]
+        assert sorted(found.ignore_files.shortened) == sorted(shortened)
+
+
+@pytest.mark.parametrize("place", [1, 5, 10])
+def test_reading_and_asking_end_when_they_are_to(place: int) -> None:
+    class EnoughError(Exception):
+        pass
+
+    asked = 0
+
+    def check() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == place:
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        Lines(["*a*"] * 10_000, check)
+    lines = Lines(["*a*"], nothing)
+    asked, lines._check = 0, check
+    with pytest.raises(EnoughError):
+        lines.concerned("", ["aaa"] * 10_000)
+    asked = 0
+    with pytest.raises(EnoughError):
+        Rules(git=((0, Lines(["*a*"], nothing)),)).kept("", [("aaa", False)] * 100, check)
 
 
 @pytest.mark.parametrize("wildcard", ["[", "[a", "[]", "a\\", "[[:x:]]", "[!", "[\\"])

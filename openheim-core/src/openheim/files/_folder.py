@@ -51,10 +51,30 @@ class Folder:
         """Once more does no harm."""
         self._directory.close()
 
+    def fileno(self) -> int | None:
+        """Its descriptor, for use with ``dir_fd`` as long as it is open; None where the system has no such handles.
+
+        Whoever uses it opens with ``O_NOFOLLOW``, and single names only: nothing here checks that.
+        """
+        return self._directory.fileno()
+
+    def duplicate(self) -> Folder:
+        """The same directory once more, which stays open when this one is closed."""
+        with failures_of(self.path):
+            return Folder(self._directory.duplicate(), self.path)
+
     def names(self, *, limit: int) -> list[tuple[str, FileKind]]:
         """What is in the directory, in no particular order; at most ``limit`` names."""
-        with failures_of(self.path), self._directory.listing() as entries:
-            return [(entry.name, _kind_of_entry(entry)) for entry in itertools.islice(entries, limit)]
+        try:
+            with self._directory.listing() as entries:
+                return [
+                    # Mostly the listing knows, without asking the system again.
+                    (entry.name, "file" if entry.is_file(follow_symlinks=False) else _kind_of_other(entry))
+                    for entry in itertools.islice(entries, limit)
+                ]
+        except OSError as err:
+            with failures_of(self.path):
+                raise err
 
     def has(self, name: str) -> bool:
         """Whether there is something of that name, be it a broken link."""
@@ -76,13 +96,16 @@ class Folder:
         if not all(map(_is_name, names)):
             return None
         directory = self._directory
-        with failures_of(f"{self.path}/{below}"):
-            try:
-                inner = (directory.enter_all(names) if len(names) > 1 else None) or self._enter_each(names)
-            except OSError as err:
-                if err.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-                    return None
-                raise
+        try:
+            if len(names) == 1:
+                inner = directory.enter_to_list(below)
+            else:
+                inner = directory.enter_all(names) or self._enter_each(names)
+        except OSError as err:
+            if err.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                return None
+            with failures_of(f"{self.path}/{below}"):
+                raise err
         return Folder(inner, below if self.path == "." else f"{self.path}/{below}")
 
     def _enter_each(self, names: list[str]) -> Directory:
@@ -115,7 +138,10 @@ class Folder:
                 return None
             fd, length = opened
             try:
-                data = os.read(fd, size)
+                # As much room as is needed: a large piece that has to be given back costs more than the reading.
+                data = os.read(fd, min(size, length + 1))
+                if length < len(data) < size:  # It grew, or is one that does not tell its length.
+                    data += os.read(fd, size - len(data))
                 if len(data) == length:
                     os.close(fd)
                     return data, None
@@ -142,10 +168,7 @@ def kind_of(mode: int) -> FileKind:
     return "link" if stat.S_ISLNK(mode) else "other"
 
 
-def _kind_of_entry(entry: os.DirEntry[str]) -> FileKind:
-    # Mostly the listing knows, without asking the system again.
-    if entry.is_file(follow_symlinks=False):
-        return "file"
+def _kind_of_other(entry: os.DirEntry[str]) -> FileKind:
     if entry.is_dir(follow_symlinks=False):
         return "directory"
     return "link" if entry.is_symlink() else "other"

@@ -12,14 +12,26 @@ from openheim_tools_fs.needed import required_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ("Matcher", "bad_pattern", "open_matcher")
+__all__ = ("Engine", "Matcher", "PatternTooSlowError", "TextTooSlowError", "bad_pattern", "open_matcher")
+
+
+class TextTooSlowError(Exception):
+    """The pattern takes too long with this text; with others it may do."""
+
+
+class PatternTooSlowError(Exception):
+    """The pattern takes too long with one text after the other, and no more is to be tried."""
 
 
 class Engine(Protocol):
     """What matches a pattern."""
 
     def hits(self, block: bytes) -> Iterable[int]:
-        """The offset of the first match in each line that has one. A match never spans lines."""
+        """The offset of the first match in each line that has one. A match never spans lines.
+
+        Raises:
+            TextTooSlowError, PatternTooSlowError: only from the fallback.
+        """
         ...
 
 
@@ -27,8 +39,8 @@ class Matcher:
     """A pattern, ready to be used.
 
     Attributes:
-        needed: ASCII text that every match holds, or ``b""``. Most files do not hold it, and looking for it is several
-            times faster than matching.
+        needed: ASCII text that every match holds, or ``b""``. Most files do not hold it, and looking for it is much
+            faster than matching.
     """
 
     def __init__(self, engine: Engine, needed: bytes) -> None:
@@ -37,7 +49,7 @@ class Matcher:
 
     def hits(self, block: bytes) -> Iterable[int]:
         """As :meth:`Engine.hits`."""
-        return self._engine.hits(block) if self.needed in block else ()
+        return self._engine.hits(block)
 
 
 @contextmanager
@@ -45,7 +57,7 @@ def open_matcher(pattern: str, *, ignore_case: bool) -> Iterator[Matcher]:
     """A matcher for the block: RE2 where it is installed, else Python's ``re`` in a process that is ended if it hangs.
 
     Raises:
-        ToolError: the pattern is none, or (from :meth:`Engine.hits` of the fallback) takes too long.
+        ToolError: the pattern is none.
     """
     try:
         pattern.encode()
@@ -58,7 +70,7 @@ def open_matcher(pattern: str, *, ignore_case: bool) -> Iterator[Matcher]:
         return
     from openheim_tools_fs.re_process import ReProcess
 
-    process = ReProcess(pattern, ignore_case)
+    process = ReProcess(pattern, ignore_case, needed)
     try:
         yield Matcher(process, needed)
     finally:

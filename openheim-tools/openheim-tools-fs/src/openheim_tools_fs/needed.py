@@ -9,6 +9,9 @@ import re
 
 __all__ = ("required_text",)
 
+#: More than this of it tells no more, and costs time where the system's search for bytes is a plain one.
+MAX_BYTES = 64
+
 # Escapes that stand for one character or none. Others (an octal number, a class by name) have letters behind them that
 # are no text; a pattern with one of them is not looked into.
 _KNOWN_ESCAPES = frozenset("wWdDsSbBAz")
@@ -17,7 +20,7 @@ _OPTIONAL = ("*", "?", "{")
 
 
 def required_text(pattern: str) -> bytes:
-    """The longest such text that shows at once; empty if none does.
+    """The longest such text that shows at once, or its beginning; empty if none does.
 
     The engines differ in what they allow, and agree in all that is looked at here: letters, sets, groups, repeats.
     """
@@ -56,7 +59,7 @@ def required_text(pattern: str) -> bytes:
         found = max(found, run, key=len)
         if pattern.startswith("+", place):
             run = ""
-    return found.encode()
+    return found.encode()[:MAX_BYTES]
 
 
 def _end_of_set(pattern: str, begin: int) -> int | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -13,67 +11,97 @@ from typing import IO, TYPE_CHECKING
 
 from openheim import ToolError
 from openheim_tools_fs import re_worker
-from openheim_tools_fs.matching import bad_pattern
-from openheim_tools_fs.re_worker import NUMBER, TOO_SLOW
+from openheim_tools_fs.children import start_child
+from openheim_tools_fs.matching import PatternTooSlowError, TextTooSlowError, bad_pattern
+from openheim_tools_fs.re_worker import EXHAUSTED, NUMBER, TOO_SLOW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 __all__ = ("ReProcess",)
 
-#: How long one block of text may take by the clock, and how often that is looked at. The child has a limit of its own,
-#: which is shorter and goes by the time of the processor.
+#: How long one block of text may take by the clock, and how often that is looked at. The child has limits of its own,
+#: which are shorter and go by the time of the processor.
 BLOCK_SECS = 4.0
 WATCH_SECS = 0.1
 
-#: What an interpreter may need to start; the rest of the environment, keys among it, is not the child's business.
-ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+#: How often a child that had to be ended is replaced.
+MAX_REPLACED = 2
 
 
 class ReProcess:
     """An engine (see :class:`~openheim_tools_fs.matching.Engine`) whose process is ended if a pattern takes too long.
 
+    Args:
+        needed: what every match holds; text without it is not even sent.
+
     Raises:
-        ToolError: the pattern is none; or, from :meth:`hits`, it takes too long.
+        ToolError: the pattern is none.
     """
 
-    def __init__(self, pattern: str, ignore_case: bool) -> None:
+    def __init__(self, pattern: str, ignore_case: bool, needed: bytes) -> None:
+        self._request = json.dumps({"pattern": pattern, "ignore_case": ignore_case}).encode() + b"\n"
+        self._needed = needed
+        self._replaced = 0
+        self._child = _Child(self._request)
+
+    def hits(self, block: bytes) -> Iterable[int]:
+        if self._needed not in block:
+            return ()
+        try:
+            return self._child.hits(block)
+        except _ExpiredError as err:
+            if self._replaced == MAX_REPLACED:
+                raise PatternTooSlowError from err
+            self._replaced += 1
+            self._child.close()
+            self._child = _Child(self._request)
+            raise TextTooSlowError from err
+
+    def close(self) -> None:
+        self._child.close()
+
+
+class _ExpiredError(Exception):
+    """The child had to be ended."""
+
+
+class _Child:
+    """The process, and a thread that ends it when it is due."""
+
+    def __init__(self, request: bytes) -> None:
         self._expired = False
         self._due: float | None = None
         self._closed = threading.Event()
-        self._process = subprocess.Popen(
-            # Isolated and without site: it needs the standard library only, and starts sooner.
-            [sys.executable, "-I", "-S", re_worker.__file__, str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-        )
+        self._process = start_child(re_worker.__file__, str(os.getpid()))
         self._watch = threading.Thread(target=self._end_when_due, name="openheim-search-watch", daemon=True)
         self._watch.start()
         try:
-            request = json.dumps({"pattern": pattern, "ignore_case": ignore_case}).encode()
             with self._deadline():
-                self._send(request + b"\n")
+                self._send(request)
                 answer = json.loads(self._answers.readline() or b"{}")
+            if reason := answer.get("error"):
+                raise bad_pattern(reason)
+        except _ExpiredError as err:
+            self.close()
+            raise bad_pattern("it takes too long to be prepared") from err
         except BaseException:
             self.close()
             raise
-        if reason := answer.get("error"):
-            self.close()
-            raise bad_pattern(reason)
 
-    def hits(self, block: bytes) -> Iterator[int]:
+    def hits(self, block: bytes) -> list[int]:
         with self._deadline():
             self._send(NUMBER.pack(len(block)) + block)
             (count,) = NUMBER.unpack(self._receive(NUMBER.size))
             if count == TOO_SLOW:
-                raise _takes_too_long()
+                raise TextTooSlowError
+            if count == EXHAUSTED:
+                raise PatternTooSlowError
             offsets = self._receive(count * NUMBER.size)
-        for (offset,) in NUMBER.iter_unpack(offsets):
-            yield offset
+        return [offset for (offset,) in NUMBER.iter_unpack(offsets)]
 
     def close(self) -> None:
+        """Once more does no harm."""
         self._closed.set()
         self._watch.join()
         self._process.kill()
@@ -104,7 +132,7 @@ class ReProcess:
         except BrokenPipeError as err:
             if not self._expired:
                 raise ToolError("the process that matches the pattern ended unexpectedly") from err
-            raise _takes_too_long() from err
+            raise _ExpiredError from err
         finally:
             self._due = None
 
@@ -115,10 +143,3 @@ class ReProcess:
                 self._expired = True
                 self._process.kill()
                 return
-
-
-def _takes_too_long() -> ToolError:
-    return ToolError(
-        "the pattern takes too long with this text",
-        hint="avoid nested repetition such as (a+)+; with openheim-tools-fs[re2] no pattern takes long",
-    )

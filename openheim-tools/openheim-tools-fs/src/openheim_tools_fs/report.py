@@ -63,22 +63,34 @@ class Report:
         Raises:
             ReportFullError: there is no room for all of them.
         """
-        if hits == ():
-            return
-        columns: dict[int, int] = {}
-        index = counted_to = 0
         # One more than there is room for, to know whether there are more.
-        for hit in itertools.islice(hits, MAX_MATCHES - self.matches + 1):
-            index += block.count(b"\n", counted_to, hit)
-            counted_to = hit
-            columns[index] = hit - (block.rfind(b"\n", 0, hit) + 1)
-        if not columns:
+        places = list(itertools.islice(hits, MAX_MATCHES - self.matches + 1))
+        if not places:
             return
         shown = self._shown(path)
+        if self._context:
+            self._add_with_context(path, shown, first_line, block, places)
+            return
+        number, counted_to = first_line, 0
+        for place in places:
+            number += block.count(b"\n", counted_to, place)
+            counted_to = place
+            begin, end = block.rfind(b"\n", 0, place) + 1, block.find(b"\n", place)
+            line = block[begin:] if end < 0 else block[begin:end]
+            self._count_match({"path": printable(path), "line": number})
+            self._add(f"{shown}:{number}: {_excerpt(line, place - begin)}")
+
+    def _add_with_context(self, path: str, shown: str, first_line: int, block: bytes, places: list[int]) -> None:
+        columns: dict[int, int] = {}
+        index = counted_to = 0
+        for place in places:
+            index += block.count(b"\n", counted_to, place)
+            counted_to = place
+            columns[index] = place - (block.rfind(b"\n", 0, place) + 1)
         lines = block.removesuffix(b"\n").split(b"\n")
         previous = None
         for index in self._with_context(columns, len(lines)):
-            if self._context and index - 1 != previous and self.lines:
+            if index - 1 != previous and self.lines:
                 self._add("--")
             previous = index
             number = first_line + index

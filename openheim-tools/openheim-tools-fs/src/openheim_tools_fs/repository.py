@@ -11,82 +11,121 @@ from openheim import ToolError
 from openheim_tools_fs.ignoring import Lines, Rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from openheim.files import Files, Folder
 
-__all__ = ("GIT", "lines_in", "own_rules", "rules_above")
+__all__ = ("IgnoreFiles",)
 
 GIT = ".git"
 
-#: Of longer ignore files, which nobody wrote, the beginning counts.
+#: Of longer ignore files the beginning counts.
 MAX_BYTES = 1024 * 1024
 
 _EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
 
 
-def own_rules(above: Rules, folder: Folder, names: frozenset[str], prefix: int) -> Rules:
-    """The rules in a directory, made from those of the directory above it and its own files.
+class IgnoreFiles:
+    """Finds and reads the ignore files that a walk needs.
 
     Args:
-        names: what is in the directory.
-        prefix: length of its path with a slash behind it.
+        check: called now and then; what it raises ends the reading.
+
+    Attributes:
+        shortened: the paths of files that count in part only.
     """
-    if GIT in names:  # Another repository begins, where the rules of the one around end.
-        above = Rules(above.plain, _of_repository(lines_in(folder, f"{GIT}/info", "exclude"), prefix))
-    return above.with_files(
-        prefix,
-        plain=lines_in(folder, "", ".ignore") if ".ignore" in names else None,
-        git=lines_in(folder, "", ".gitignore") if ".gitignore" in names else None,
-    )
 
+    def __init__(self, check: Callable[[], None]) -> None:
+        self.shortened: list[str] = []
+        self._check = check
 
-def rules_above(files: Files, top: str) -> Rules:
-    """The rules that come from above a directory: from its repository, else from the boundary's root on.
+    def own_rules(self, above: Rules, folder: Folder, names: frozenset[str], prefix: int) -> Rules:
+        """The rules in a directory, made from those of the directory above it and its own files.
 
-    Directories above the boundary are looked at for nothing but their ignore files.
+        Args:
+            names: what is in the directory.
+            prefix: length of its path with a slash behind it.
+        """
+        if GIT in names:  # Another repository begins, where the rules of the one around end.
+            exclude = self._lines_in(folder, "exclude", below=f"{GIT}/info")
+            above = Rules(above.plain, self._of_repository(exclude, prefix))
+        return above.with_files(
+            prefix,
+            plain=self._lines_in(folder, ".ignore") if ".ignore" in names else None,
+            git=self._lines_in(folder, ".gitignore") if ".gitignore" in names else None,
+        )
 
-    Args:
-        top: the directory's canonical path.
-    """
-    inside = top.split("/") if top != "." else []
-    outside = list(_repository_around(files.root))
-    rules = Rules(git=_of_repository(None, len(str(files.root)) + 1))
-    for path in outside:
-        prefix = len(str(path)) + (str(path) != os.sep)
-        if path == outside[0]:
-            rules = Rules(git=_of_repository(_lines_at(path / GIT / "info" / "exclude"), prefix))
-        rules = rules.with_files(prefix, plain=_lines_at(path / ".ignore"), git=_lines_at(path / ".gitignore"))
-    for depth in range(len(inside)):
-        path = files.root.joinpath(*inside[:depth])
+    def rules_above(self, files: Files, top: str) -> Rules:
+        """The rules that come from above a directory: from its repository, else from the boundary's root on.
+
+        Directories above the boundary are looked at for nothing but their ignore files.
+
+        Args:
+            top: the directory's canonical path.
+        """
+        inside = top.split("/") if top != "." else []
+        outside = list(_repository_around(files.root))
+        rules = Rules(git=self._of_repository(None, len(str(files.root)) + 1))
+        for path in outside:
+            prefix = len(str(path)) + (str(path) != os.sep)
+            if path == outside[0]:
+                rules = Rules(git=self._of_repository(self._lines_at(path / GIT / "info" / "exclude"), prefix))
+            rules = rules.with_files(
+                prefix, plain=self._lines_at(path / ".ignore"), git=self._lines_at(path / ".gitignore")
+            )
+        for depth in range(len(inside)):
+            path = files.root.joinpath(*inside[:depth])
+            try:
+                with files.folder(str(path)) as folder:
+                    names = frozenset(name for name in (GIT, ".ignore", ".gitignore") if folder.has(name))
+                    rules = self.own_rules(rules, folder, names, len(str(path)) + 1)
+            except ToolError:
+                continue
+        return rules
+
+    def _lines_in(self, folder: Folder, name: str, *, below: str = "") -> Lines | None:
+        """An ignore file of a directory that is open, or of one below it; None if there is nothing to be read."""
         try:
-            with files.folder(str(path)) as folder:
-                names = frozenset(name for name in (GIT, ".ignore", ".gitignore") if folder.has(name))
-                rules = own_rules(rules, folder, names, len(str(path)) + 1)
-        except ToolError:
-            continue
-    return rules
-
-
-def lines_in(folder: Folder, below: str, name: str) -> Lines | None:
-    """An ignore file of a directory that is open, or of one below it; None if there is nothing to be read."""
-    try:
-        if below:
-            inner = folder.folder(below)
-            if inner is None:
-                return None
-            with inner:
-                return lines_in(inner, "", name)
-        opened = folder.open_file(name, size=MAX_BYTES)
+            if below:
+                inner = folder.folder(below)
+                if inner is None:
+                    return None
+                with inner:
+                    return self._lines_in(inner, name)
+            opened = folder.open_file(name, size=MAX_BYTES)
+        except (ToolError, OSError):
+            return None
         if opened is None:
             return None
         data, rest = opened
         if rest is not None:
             rest.close()
-        return Lines(data.decode("utf-8", errors="surrogateescape"))
-    except (ToolError, OSError):
-        return None
+        return self._lines(data, f"{folder.path}/{name}".removeprefix("./"), is_whole=rest is None)
+
+    def _lines_at(self, path: str | Path) -> Lines | None:
+        data = _data_at(path)
+        return self._lines(data, str(path), is_whole=len(data) < MAX_BYTES) if data else None
+
+    def _lines(self, data: bytes, path: str, *, is_whole: bool) -> Lines:
+        lines = Lines.of_text(data.decode("utf-8", errors="surrogateescape"), self._check)
+        if not (is_whole and lines.is_whole):
+            self.shortened.append(path)
+        return lines
+
+    def _of_repository(self, exclude: Lines | None, prefix: int) -> tuple[tuple[int, Lines], ...]:
+        """What counts in a whole repository."""
+        return tuple((prefix, lines) for lines in (exclude, self._of_user()) if lines)
+
+    def _of_user(self) -> Lines | None:
+        """The list of the user's own that git is told of by ``core.excludesFile``, or the default one."""
+        home = os.path.expanduser("~")
+        settings = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+        for config in (os.path.join(home, ".gitconfig"), os.path.join(settings, "git", "config")):
+            found = _EXCLUDES_FILE.search(_data_at(config).decode("utf-8", errors="surrogateescape"))
+            if found is not None:
+                return self._lines_at(os.path.expanduser(found[1]))
+        return self._lines_at(os.path.join(settings, "git", "ignore"))
 
 
 def _repository_around(root: Path) -> Iterator[Path]:
@@ -100,33 +139,12 @@ def _repository_around(root: Path) -> Iterator[Path]:
             return
 
 
-def _of_repository(exclude: Lines | None, prefix: int) -> tuple[tuple[int, Lines], ...]:
-    """What counts in a whole repository."""
-    return tuple((prefix, lines) for lines in (exclude, _lines_of_user()) if lines)
-
-
-def _lines_of_user() -> Lines | None:
-    """The list of the user's own that git is told of by ``core.excludesFile``, or the default one."""
-    home = os.path.expanduser("~")
-    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    for config in (os.path.join(home, ".gitconfig"), os.path.join(settings, "git", "config")):
-        found = _EXCLUDES_FILE.search(_text_at(config))
-        if found is not None:
-            return _lines_at(os.path.expanduser(found[1]))
-    return _lines_at(os.path.join(settings, "git", "ignore"))
-
-
-def _lines_at(path: str | Path) -> Lines | None:
-    text = _text_at(path)
-    return Lines(text) if text else None
-
-
-def _text_at(path: str | Path) -> str:
-    """The content of a small file outside the boundary, or ``""``. Nothing is waited for."""
+def _data_at(path: str | Path) -> bytes:
+    """The beginning of a file outside the boundary; empty if there is none. Nothing is waited for."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            return ""
+            return b""
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-            return file.read(MAX_BYTES).decode("utf-8", errors="surrogateescape")
+            return file.read(MAX_BYTES)
     except OSError:
-        return ""
+        return b""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from openheim import TextBlock, ToolError, ToolResult, Turn, tool
 from openheim_tools_fs.blocks import SAMPLE_BYTES, BinaryFileError, text_blocks
-from openheim_tools_fs.matching import Matcher, open_matcher
+from openheim_tools_fs.matching import Matcher, PatternTooSlowError, TextTooSlowError, open_matcher
 from openheim_tools_fs.report import Report, ReportFullError
 from openheim_tools_fs.results import counted, optional_path, path_target, printable
 from openheim_tools_fs.schemas import SEARCH
+from openheim_tools_fs.sifting import sifted
 from openheim_tools_fs.threads import run_abandonable
-from openheim_tools_fs.walking import MAX_DEPTH, FoundFile, walk
+from openheim_tools_fs.walking import MAX_DEPTH, FoundFiles, Walk, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +28,13 @@ __all__ = ("search",)
 MAX_FILES = 50_000
 #: Bound of the walk, directories and all.
 MAX_PATHS = 4 * MAX_FILES
+#: Time of one search.
+MAX_SECS = 60.0
 MAX_TEXT_BYTES = 100 * 1024
 MAX_CONTEXT = 10
+#: Characters of a path that a note shows.
+MAX_NAMED = 100
+SLOW_HINT = "avoid nested repetition such as (a+)+; with openheim-tools-fs[re2] no pattern takes long"
 #: Room that the notes at the end may need.
 NOTE_BYTES = 1024
 
@@ -74,18 +82,24 @@ async def search(
     return ToolResult((TextBlock(text),), display={"title": f"Search for {pattern!r}", "locations": locations})
 
 
+class _OutOfTimeError(Exception):
+    """The search has taken long enough."""
+
+
 class _Search:
     """One search, in a worker thread."""
 
     def __init__(self, files: Files, query: _Query, check: Callable[[], None]) -> None:
         self._files = files
         self._query = query
-        self._check = check
+        self._ask = check
+        self._due = time.monotonic() + MAX_SECS
         self._report = Report(query.context, query.max_bytes, self._shown)
         self._notes: list[str] = []
         self._searched = 0
         self._binary = 0
         self._unreadable = 0
+        self._slow: list[str] = []
 
     def run(self) -> tuple[str, list[dict[str, Any]]]:
         top = self._files.resolve(self._query.path)
@@ -106,48 +120,97 @@ class _Search:
                         self._search_text(full, file.read(SAMPLE_BYTES), file, matcher)
             except ReportFullError as stop:
                 self._notes.append(f"[{stop}; narrow the pattern or the path to see the others]")
+            except _OutOfTimeError:
+                searched = counted(self._searched, "file")
+                self._notes.append(f"[stopped after {MAX_SECS:.0f} s and {searched}; search a smaller directory]")
+            except PatternTooSlowError:
+                searched = counted(self._searched, "file")
+                self._notes.append(f"[stopped after {searched}: the pattern takes too long; {SLOW_HINT}]")
+        if self._slow:
+            which = self._slow[0][-MAX_NAMED:] if len(self._slow) == 1 else counted(len(self._slow), "file")
+            self._notes.append(f"[not searched to the end: {which}; the pattern takes too long; {SLOW_HINT}]")
         if self._unreadable:
             self._notes.append(f"[{counted(self._unreadable, 'file')} could not be read]")
         lines = self._report.lines if self._report.matches else [self._nothing_in(found.path)]
         return "\n".join((*lines, *self._notes)), self._report.locations
 
+    def _check(self) -> None:
+        self._ask()
+        if time.monotonic() > self._due:
+            raise _OutOfTimeError
+
     def _search_below(self, top: str, matcher: Matcher) -> None:
         with walk(self._files, top, glob=self._query.glob, limit=MAX_PATHS, check=self._check) as walked:
-            for found in walked:
+            try:
+                if self._query.names:
+                    self._search_names(walked, matcher)
+                else:
+                    self._search_files(walked, matcher)
+            finally:
+                self._note_what_was_left_out(walked)
+
+    def _note_what_was_left_out(self, walked: Walk) -> None:
+        if walked.more:
+            searched = counted(self._searched, "file")
+            self._notes.append(f"[stopped after {searched}; search a smaller directory to see the others]")
+        if walked.too_deep:
+            self._notes.append(f"[what is more than {MAX_DEPTH} directories deep was not searched]")
+        if shortened := walked.ignore_files.shortened:
+            which = printable(shortened[0])[-MAX_NAMED:]
+            if others := len(shortened) - 1:
+                which += f" and {counted(others, 'other ignore file')}"
+            self._notes.append(f"[of {which} only a part counts, for too many or too long lines]")
+
+    def _search_names(self, walked: Walk, matcher: Matcher) -> None:
+        for found in walked:
+            for name in found.names:
                 if self._searched == MAX_FILES:
                     walked.more = True
-                    break
-                if self._query.names:
-                    self._search_name(found.path, matcher)
-                else:
-                    self._search_file(found, matcher)
-            if walked.more:
-                searched = counted(self._searched, "file")
-                self._notes.append(f"[stopped after {searched}; search a smaller directory to see the others]")
-            if walked.too_deep:
-                self._notes.append(f"[what is more than {MAX_DEPTH} directories deep was not searched]")
+                    return
+                self._search_name(found.path + name, matcher)
+
+    def _search_files(self, walked: Walk, matcher: Matcher) -> None:
+        with closing(sifted(iter(walked), matcher.needed, self._check)) as sifting:
+            for found, doubtful in sifting:
+                if not doubtful and self._searched + len(found.names) <= MAX_FILES:
+                    self._searched += len(found.names)  # As goes for most: texts, and nothing in them.
+                elif not self._search_each(found, frozenset(doubtful), matcher):
+                    walked.more = True
+                    return
+
+    def _search_each(self, found: FoundFiles, doubtful: frozenset[int], matcher: Matcher) -> bool:
+        """Whether all of them could be searched."""
+        for place, name in enumerate(found.names):
+            if self._searched == MAX_FILES:
+                return False
+            if place in doubtful:
+                self._check()
+                self._search_file(found, name, matcher)
+            else:
+                self._searched += 1
+        return True
 
     def _search_name(self, path: str, matcher: Matcher) -> None:
         self._searched += 1
-        if any(True for _ in matcher.hits(self._shown(path).encode())):
+        try:
+            matches = any(True for _ in matcher.hits(self._shown(path).encode()))
+        except TextTooSlowError:
+            self._slow.append(self._shown(path))
+            return
+        if matches:
             self._report.add_name(path)
 
-    def _search_file(self, found: FoundFile, matcher: Matcher) -> None:
+    def _search_file(self, found: FoundFiles, name: str, matcher: Matcher) -> None:
         try:
-            opened = found.folder.open_file(found.name, size=SAMPLE_BYTES)
+            opened = found.folder.open_file(name, size=SAMPLE_BYTES)
         except ToolError:
             self._unreadable += 1
             return
         if opened is None:
             return
         data, rest = opened
-        if rest is not None:
-            with rest:
-                self._search_text(found.path, data, rest, matcher)
-        elif matcher.needed not in data and b"\0" not in data:
-            self._searched += 1  # As goes for most files: a text, and nothing in it.
-        else:
-            self._search_text(found.path, data, None, matcher)
+        with rest or nullcontext():
+            self._search_text(found.path + name, data, rest, matcher)
 
     def _search_text(self, path: str, first: bytes, rest: BinaryIO | None, matcher: Matcher) -> None:
         self._searched += 1
@@ -158,6 +221,8 @@ class _Search:
                 self._report.add_hits(path, line, block, matcher.hits(block))
         except BinaryFileError:
             self._binary += 1
+        except TextTooSlowError:
+            self._slow.append(self._shown(path))
         except OSError:
             self._unreadable += 1
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from openheim import ToolError
 from openheim_tools_fs.globs import Glob
-from openheim_tools_fs.repository import own_rules, rules_above
+from openheim_tools_fs.repository import IgnoreFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,17 +20,26 @@ if TYPE_CHECKING:
     from openheim.files import Files, Folder
     from openheim_tools_fs.ignoring import Rules
 
-__all__ = ("FoundFile", "Walk", "walk")
+__all__ = ("FoundFiles", "Walk", "walk")
 
 #: A directory is open on each level of the way, so the way has an end.
 MAX_DEPTH = 200
 
+#: Files of one directory that are given at a time.
+MAX_TOGETHER = 64
 
-class FoundFile(NamedTuple):
-    """A file that a walk met: its full path, and its name in a directory that is open until the walk goes on."""
+
+class FoundFiles(NamedTuple):
+    """Files that a walk met one after the other in a directory.
+
+    Attributes:
+        path: the directory's full path, with a slash behind it.
+        names: the files', in order.
+        folder: the directory, open until the walk goes on.
+    """
 
     path: str
-    name: str
+    names: list[str]
     folder: Folder
 
 
@@ -41,8 +50,8 @@ class _Level:
     folder: Folder
     path: str
     rules: Rules
-    #: Names, the first one last, and whether each is a directory.
-    waiting: list[tuple[str, bool]]
+    #: The first one last: the name of a directory, or the names of files that stand together.
+    waiting: list[str | list[str]]
 
 
 @contextmanager
@@ -56,15 +65,18 @@ def walk(files: Files, top: str, *, glob: str | None, limit: int, check: Callabl
     Args:
         top: the canonical path of a directory.
         glob: if given, only files that match it, as a line of an ignore file would: ``*.py``, ``src/**/*.ts``; or with
-            ``!`` in front, only the others. One that is not valid matches nothing.
+            ``!`` in front, only the others.
         limit: most paths to meet, directories among them.
-        check: called for each path; what it raises ends the walk.
+        check: called now and then; what it raises ends the walk.
+
+    Raises:
+        ToolError: the glob is not valid, or the directory cannot be read.
     """
-    walked = Walk(None if glob is None else Glob(glob), limit, check)
+    walked = Walk(None if glob is None else Glob(glob, check), limit, check)
     full = str(files.root / top)
     with files.folder(full) as folder:
         try:
-            walked.enter(folder, full.rstrip("/") + "/", rules_above(files, top))
+            walked.enter(folder, full.rstrip("/") + "/", walked.ignore_files.rules_above(files, top))
             yield walked
         finally:
             walked.leave_all()
@@ -76,29 +88,31 @@ class Walk:
     Attributes:
         more: whether there were more paths than could be met.
         too_deep: whether directories were left out for being nested too deeply.
+        ignore_files: what read the ignore files on the way.
     """
 
     def __init__(self, glob: Glob | None, limit: int, check: Callable[[], None]) -> None:
         self.more = False
         self.too_deep = False
+        self.ignore_files = IgnoreFiles(check)
         self._glob = glob
         self._left = limit
         self._check = check
         self._levels: list[_Level] = []
         self._top_length = 0
 
-    def __iter__(self) -> Iterator[FoundFile]:
+    def __iter__(self) -> Iterator[FoundFiles]:
         while self._levels:
             level = self._levels[-1]
             if not level.waiting:
                 self._levels.pop().folder.close()
                 continue
             self._check()
-            name, is_directory = level.waiting.pop()
-            if is_directory:
-                self._enter_below(level, name)
+            next_one = level.waiting.pop()
+            if isinstance(next_one, str):
+                self._enter_below(level, next_one)
             else:
-                yield FoundFile(level.path + name, name, level.folder)
+                yield FoundFiles(level.path, next_one, level.folder)
 
     def enter(self, folder: Folder, path: str, above: Rules) -> None:
         """Begins with a directory.
@@ -112,27 +126,24 @@ class Walk:
             self.more = True
             found.pop()
         self._left -= len(found)
-        rules = own_rules(above, folder, frozenset(name for name, _ in found if name[0] == "."), len(path))
+        rules = self.ignore_files.own_rules(
+            above, folder, frozenset([name for name, _ in found if name[0] == "."]), len(path)
+        )
         self._top_length = self._top_length or len(path)
-        waiting = []
-        for name, kind in found:
-            is_directory = kind == "directory"
-            if name[0] == "." or not (is_directory or kind == "file") or rules.ignore(path + name, name, is_directory):
-                continue
-            if self._glob is not None and not self._is_wanted(path + name, name, is_directory):
-                continue
-            if name.isprintable() or _is_text(name):
-                waiting.append((name, is_directory))
-        waiting.sort(reverse=True)
-        self._levels.append(_Level(folder, path, rules, waiting))
+        entries = [
+            (name, kind == "directory")
+            for name, kind in found
+            if name[0] != "." and kind in ("file", "directory") and (name.isprintable() or _is_text(name))
+        ]
+        entries = rules.kept(path, entries, self._check)
+        if self._glob is not None:
+            entries = self._glob.admitted(path[self._top_length :], entries)
+        entries.sort(reverse=True)
+        self._levels.append(_Level(folder, path, rules, _together(entries)))
 
     def leave_all(self) -> None:
         while self._levels:
             self._levels.pop().folder.close()
-
-    def _is_wanted(self, path: str, name: str, is_directory: bool) -> bool:
-        assert self._glob is not None
-        return self._glob.admits(path[self._top_length :], name, is_directory)
 
     def _enter_below(self, level: _Level, name: str) -> None:
         if len(self._levels) == MAX_DEPTH:
@@ -151,6 +162,22 @@ class Walk:
         except BaseException:
             folder.close()
             raise
+
+
+def _together(entries: list[tuple[str, bool]]) -> list[str | list[str]]:
+    """Directories, and files that stand together; of what is given and of what is returned, the first one is last."""
+    waiting: list[str | list[str]] = []
+    for name, is_directory in entries:
+        if is_directory:
+            waiting.append(name)
+        elif waiting and isinstance(group := waiting[-1], list) and len(group) < MAX_TOGETHER:
+            group.append(name)
+        else:
+            waiting.append([name])
+    for group in waiting:
+        if isinstance(group, list):
+            group.reverse()
+    return waiting
 
 
 def _is_text(name: str) -> bool:
