@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openheim import TextBlock, ToolResult, Turn, tool
+from openheim import TextBlock, ToolResult, Turn, text_room, tool
 from openheim_tools_fs.results import counted, full_path, optional_path, path_target, printable
 from openheim_tools_fs.schemas import LIST_DIR
 from openheim_tools_fs.threads import run_abandonable
@@ -19,8 +19,6 @@ __all__ = ("list_dir",)
 MAX_ENTRIES = 500
 #: Further down a listing cannot begin: the names above it are kept in memory while it is made.
 MAX_OFFSET = 100_000
-#: Room for the note at the end.
-NOTE_BYTES = 1024
 
 
 @tool(
@@ -39,7 +37,7 @@ async def list_dir(turn: Turn, path: str | None = None, offset: int = 1) -> Tool
         return files.resolve(where), files.list(where, limit=most, offset=above, check=check)
 
     canonical, listing = await run_abandonable(work)
-    lines = _fitting(map(_line, listing.entries), max(1024, turn.result_limit_bytes - NOTE_BYTES))
+    lines = _fitting(map(_line, listing.entries), text_room(turn))
     lines += _note(offset, len(lines), listing)
     return ToolResult(
         (TextBlock("\n".join(lines)),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openheim import TextBlock, ToolResult
+from openheim import TextBlock, ToolResult, text_room
 from openheim_tools_web.schemas import DESCRIPTION, WEB_FETCH
 
 if TYPE_CHECKING:
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from openheim_tools_web.guard import LookUp
 
 __all__ = ("WebFetch",)
-
-#: Room for the note that a result is cut.
-NOTE_BYTES = 1024
 
 
 class WebFetch:
@@ -56,5 +53,5 @@ class WebFetch:
         settings = Settings.model_validate(dict(turn.settings))
         guard = Guard(self._look_up or look_up, settings.private_hosts)
         text = await page_text(url, guard, settings, ca_file=self._ca_file, raw=arguments.get("raw", False))
-        shown = section(text, arguments.get("start", 0), max(1024, turn.result_limit_bytes - NOTE_BYTES))
+        shown = section(text, arguments.get("start", 0), text_room(turn))
         return ToolResult((TextBlock(shown),), display={"title": f"Fetch {url}"})
