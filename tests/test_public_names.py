@@ -23,6 +23,7 @@ LAZY = ("openheim", "openheim.testing")
 BESIDE = {
     "openheim.files.Entry",
     "openheim.files.Folder",
+    "openheim.files.Listing",
     "openheim.http.HttpExchange",
     "openheim.jsontext.MAX_DEPTH",
     "openheim.jsontext.dump_text",
@@ -30,6 +31,7 @@ BESIDE = {
     "openheim.jsontext.is_object",
     "openheim.jsontext.parse",
     "openheim.jsontext.wire_bytes",
+    "openheim.messages.image_type",
     "openheim.provider_errors.mask_secrets",
     "openheim.service.HttpService",
     "openheim.service_settings.ServiceSettings",

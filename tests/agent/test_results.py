@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from openheim import Turn, tool
+from openheim import Turn, text_room, tool
 from openheim.agent.results import cut_text, old_result_bytes, result_limit_bytes
 from openheim.messages import ToolResultBlock
-from openheim.testing import ScriptedProvider, reply_tool_calls
+from openheim.testing import FakeTurn, ScriptedProvider, reply_tool_calls
 from tests.agent.turns import Conversation
 
 pytestmark = pytest.mark.anyio
@@ -29,6 +31,21 @@ KIB = 1024
 )
 async def test_limits_go_with_the_window(window: int | None, limit: int, old: int) -> None:
     assert (result_limit_bytes(window), old_result_bytes(window)) == (limit, old)
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "room"),
+    [
+        (128 * KIB, None, 127 * KIB),
+        (128 * KIB, 100 * KIB, 100 * KIB),
+        (8 * KIB, 100 * KIB, 7 * KIB),
+        (8 * KIB, None, 7 * KIB),
+        (1, None, KIB),
+        (1, 10, KIB),
+    ],
+)
+def test_room_for_the_text_of_a_result(limit: int, most: int | None, room: int) -> None:
+    assert text_room(FakeTurn(Path(), result_limit_bytes=limit), most) == room
 
 
 async def test_the_loop_keeps_results_within_the_limit_and_tells_tools_of_it() -> None:

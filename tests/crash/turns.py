@@ -85,8 +85,6 @@ def go_on(openheim: Command, session_id: str) -> None:
     async def prompt(server: OpenAIServer) -> None:
         entry = {"kind": "openai_compatible", "api_base": server.base_url, "default_model": "m"}
         settings = {"providers": {"test": entry}}
-            "providers": {"test": {"kind": "openai_compatible", "api_base": server.base_url, "default_model": "m"}}
-        }
         with anyio.fail_after(30):
             async with Client(config=False, settings=settings, provider="test", data_dir=openheim.home) as client:
                 outcome = await client.resume(session_id, cwd=openheim.folder).run("What now?")

@@ -8,12 +8,13 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from openheim import ToolError
 from openheim._reading import read_regular
-from openheim.files import Files
+from openheim.files import Files, _files
 
 
 @pytest.fixture
@@ -149,6 +150,55 @@ def test_list_is_sorted_and_bounded(tmp_path: Path, files: Files) -> None:
     assert files.list("d", limit=2).total == 0
     with pytest.raises(ToolError, match="is not a directory"):
         files.list("a", limit=2)
+
+
+def test_a_part_of_a_list_asks_about_that_part(tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(30):
+        (tmp_path / f"{number:02}").touch()
+    asked: list[object] = []
+    stat = os.stat
+
+    def counting(path: str, **more: Any) -> os.stat_result:
+        asked.append(path)
+        return stat(path, **more)
+
+    monkeypatch.setattr(os, "stat", counting)
+    listing = files.list(".", limit=3, offset=20)
+    assert [entry.name for entry in listing.entries] == ["20", "21", "22"]
+    assert (listing.total, listing.whole) == (30, True)
+    assert asked == ["20", "21", "22"]
+    assert [entry.name for entry in files.list(".", limit=9, offset=28).entries] == ["28", "29"]
+    for limit, offset in ((3, 30), (0, 0), (0, 5)):
+        listing = files.list(".", limit=limit, offset=offset)
+        assert (listing.entries, listing.total) == ((), 30)
+
+
+def test_a_long_directory_is_not_read_to_its_end(tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(30):
+        (tmp_path / f"{number}").touch()
+    for most, total, whole in ((29, 29, False), (30, 30, True), (31, 30, True)):
+        monkeypatch.setattr(_files, "MAX_NAMES", most)
+        listing = files.list(".", limit=5)
+        assert (len(listing.entries), listing.total, listing.whole) == (5, total, whole)
+
+
+def test_whoever_does_not_wait_any_more_ends_a_list(
+    tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_files, "NAMES_A_CHECK", 10)
+    for number in range(30):
+        (tmp_path / f"{number}").touch()
+    calls = 0
+
+    def check() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        files.list(".", limit=1, check=check)
+    assert calls == 2
 
 
 AS_SOMEBODY = """

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from openheim import ToolError
+from openheim.files import _files
 from openheim.testing import FakeTurn
+from openheim_tools_fs import list_dir
 from tests.tools_fs.calls import call, call_for_result
 
 pytestmark = pytest.mark.anyio
@@ -85,6 +87,28 @@ async def test_past_the_end(work: Path, turn: FakeTurn) -> None:
     for offset in (2, 10**30):
         text = await call(turn, "list_dir", offset=offset)
         assert text == f"[offset {offset} is past the end: the directory has 1 entry]"
+
+
+async def test_where_a_listing_can_begin(work: Path, turn: FakeTurn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_dir, "MAX_OFFSET", 10)
+    for number in range(20):
+        (work / f"{number:02}").touch()
+    assert (await call(turn, "list_dir", offset=10)).splitlines() == [f"{number:02}" for number in range(9, 20)]
+    text = await call(turn, "list_dir", offset=11)
+    assert text.startswith("[a listing can begin with one of the first 10 entries; use search with names=true")
+    assert await call(turn, "list_dir", offset=21) == "[offset 21 is past the end: the directory has 20 entries]"
+
+
+async def test_a_very_long_directory(work: Path, turn: FakeTurn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_files, "MAX_NAMES", 600)
+    for number in range(601):
+        (work / f"{number}").touch()
+    text = await call(turn, "list_dir")
+    assert "[entries 1-500 of the first 600 that the system gives, and no others, are shown; go on" in text
+    text = await call(turn, "list_dir", offset=501)
+    assert text.endswith("and no others, are shown; use search with names=true to find files by name]")
+    monkeypatch.setattr(list_dir, "MAX_OFFSET", 600)
+    assert "one of the first 600 entries" in await call(turn, "list_dir", offset=601)
 
 
 async def test_odd_names_stay_on_their_line(work: Path, turn: FakeTurn) -> None:

@@ -125,6 +125,7 @@ __all__ = (
     "read_document",
     "read_error",
     "read_reply",
+    "text_room",
     "token_count",
     "tool",
     "wire_call_id",
@@ -246,6 +247,7 @@ _HOME = {
     "read_document": "receiving",
     "read_error": "receiving",
     "read_reply": "receiving",
+    "text_room": "tools",
     "token_count": "token_counts",
     "tool": "tools",
     "wire_call_id": "wirenames",
@@ -347,7 +349,7 @@ if TYPE_CHECKING:
     from openheim.sse import SSEDecoder, SSEEvent
     from openheim.sync_client import SyncClient, SyncSession
     from openheim.token_counts import any_count, token_count
-    from openheim.tools import FunctionTool, Replay, Tool, ToolKind, ToolResult, ToolsContext, Turn, tool
+    from openheim.tools import FunctionTool, Replay, Tool, ToolKind, ToolResult, ToolsContext, Turn, text_room, tool
     from openheim.transports import Transport
     from openheim.wirenames import ToolNames, wire_call_id, wire_tool_name
 

@@ -32,6 +32,7 @@ __all__ = (
     "Usage",
     "block_from_stored",
     "block_to_stored",
+    "image_type",
     "message_from_stored",
     "message_to_stored",
 )
@@ -121,6 +122,17 @@ class ImageBlock:
     data: str
     mime_type: str
     type: ClassVar[str] = "image"
+
+
+def image_type(data: bytes) -> str | None:
+    """The media type of what begins like an image that models take: PNG, JPEG, GIF or WebP."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    return "image/webp" if data.startswith(b"RIFF") and data.startswith(b"WEBP", 8) else None
 
 
 @dataclass(slots=True, frozen=True)

@@ -27,6 +27,7 @@ __all__ = (
     "ToolResult",
     "ToolsContext",
     "Turn",
+    "text_room",
     "tool",
     "tool_target",
 )
@@ -42,6 +43,11 @@ PATH_KINDS: frozenset[ToolKind] = WRITING_KINDS | frozenset(("read", "search"))
 
 #: Seconds that a tool's ``close_session`` has.
 CLOSE_SECS = 10.0
+
+#: Room in a result for what is said below its text, about what was left out and how to get it.
+_NOTE_BYTES = 1024
+#: Text that a result has in any case: with less, nothing gets on.
+_MIN_TEXT_BYTES = 1024
 
 #: What to do with a call whose outcome a crash left unknown: run it again, never, or ask.
 Replay: TypeAlias = Literal["safe", "never", "ask"]
@@ -96,7 +102,7 @@ class Turn(Protocol):
 
     @property
     def result_limit_bytes(self) -> int:
-        """Longer results are cut (head and tail are kept)."""
+        """Longer results are cut (head and tail are kept). See :func:`text_room`."""
         ...
 
     @property
@@ -283,6 +289,16 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     if function is not None:
         return FunctionTool(function)
     return lambda decorated: FunctionTool(decorated, **options)
+
+
+def text_room(turn: Turn, most: int | None = None) -> int:
+    """How many bytes of text a result may have so that it is not cut, with 1 KiB left for a note below it.
+
+    Args:
+        most: the tool's own limit in bytes.
+    """
+    room = turn.result_limit_bytes - _NOTE_BYTES
+    return max(_MIN_TEXT_BYTES, room if most is None else min(most, room))
 
 
 def tool_target(candidate: Tool, arguments: dict[str, Any], turn: Turn) -> str | None:

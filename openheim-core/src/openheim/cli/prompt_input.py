@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from openheim._reading import read_given, read_regular
 from openheim.errors import UsageError
 from openheim.jsontext import parse
-from openheim.messages import ImageBlock, TextBlock
+from openheim.messages import ImageBlock, TextBlock, image_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,13 +31,6 @@ MAX_SCHEMA_BYTES = 1024 * 1024
 
 #: Seconds after which it is said that standard input is being waited for.
 NOTICE_AFTER_SECS = 5.0
-
-_SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
 
 
 def read_schema(file: str) -> dict[str, Any]:
@@ -161,9 +154,7 @@ def read_image(name: str) -> ImageBlock:
                 f"the image {name} is larger than {MAX_IMAGE_BYTES // 2**20} MiB", hint="make it smaller first"
             ) from err
         raise UsageError(f"cannot read the image {name}: {err.strerror}", hint="check its permissions") from err
-    mime_type = next((kind for signature, kind in _SIGNATURES if data.startswith(signature)), None)
-    if mime_type is None and data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        mime_type = "image/webp"
+    mime_type = image_type(data)
     if mime_type is None:
         raise UsageError(f"{name} is no PNG, JPEG, GIF or WebP image", hint="convert it first")
     return ImageBlock(base64.b64encode(data).decode(), mime_type)

@@ -4,7 +4,7 @@
 root through open directory handles, component by component, and follows symbolic links by hand; so what was checked is
 what is used, whatever another process swaps in between. ``_boundary`` does the walking, ``_directory`` is one open
 directory, ``_beneath`` the system call that takes many at a time, ``_folder`` is for walks through a whole tree,
-``_replacing`` puts new content in place, ``_failures`` says what went wrong in words.
+``_replacing`` puts new content in place, by way of ``_unfinished``, ``_failures`` says what went wrong in words.
 """
 
 from __future__ import annotations

@@ -140,6 +140,10 @@ class Directory:
         """A descriptor of a new file, for writing; the name must be free."""
         return os.open(self._at(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, mode, dir_fd=self._fd)
 
+    def open_for_change(self, name: str) -> int:
+        """A descriptor, for writing, of whatever is there, which is neither emptied nor waited for."""
+        return os.open(self._at(name), os.O_WRONLY | _NO_FOLLOW | NO_WAIT, dir_fd=self._fd)
+
     def may_write(self, name: str) -> bool:
         return os.access(self._at(name), os.W_OK, dir_fd=self._fd)
 

@@ -8,7 +8,7 @@ import os
 import stat
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from openheim.errors import ToolError
 from openheim.files._boundary import Boundary, Place
@@ -24,8 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ("Entry", "FileInfo", "Files", "Listing")
 
+T = TypeVar("T")
+
 #: How often a change is begun again because somebody else changed the file meanwhile.
 MAX_TRIES = 20
+#: Names of a directory that are read at most, in some seconds.
+MAX_NAMES = 1_000_000
+#: How many of them are read between two calls of what may end that.
+NAMES_A_CHECK = 1000
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,10 +61,14 @@ class Entry:
 
 @dataclass(slots=True, frozen=True)
 class Listing:
-    """The first names of a directory in order, and how many there are in all."""
+    """Names of a directory in order, and how many there are in all.
+
+    ``whole`` is False if there are more than those ``total``, which nobody looked at.
+    """
 
     entries: tuple[Entry, ...]
     total: int
+    whole: bool = True
 
 
 class Files:
@@ -140,12 +150,14 @@ class Files:
             raise ToolError(f"{path!r} has more than {limit} bytes, which is the most possible here")
         return data, FileVersion.of(status)
 
-    def list(self, path: str, *, limit: int) -> Listing:
-        """The names in a directory, sorted by code point.
+    def list(self, path: str, *, limit: int, offset: int = 0, check: Callable[[], None] | None = None) -> Listing:
+        """The names in a directory, sorted by code point. Of a directory of more than :data:`MAX_NAMES`, some of them.
 
         Args:
             path: the directory.
-            limit: most entries to return; memory stays in proportion to it.
+            limit: most entries to return; the system is asked about these alone.
+            offset: how many to leave out before them. Memory is in proportion to both together.
+            check: called now and then; what it raises ends the call.
         """
         with failures_of(path), self._boundary.place(path) as place:
             try:
@@ -155,10 +167,16 @@ class Files:
             try:
                 with directory.listing() as found:
                     counter = itertools.count()
-                    # Memory is for ``limit`` names, however long the directory is.
-                    names = heapq.nsmallest(limit, (entry.name for entry, _ in zip(found, counter, strict=False)))
+                    read = itertools.islice(found, MAX_NAMES)
+                    # The counter stands second, so that it is not asked when there is nothing more.
+                    counted = zip(read if check is None else _checked(read, check), counter, strict=False)
+                    # Memory is for the names up to the last that is returned, however long the directory is.
+                    # (One at least, for nothing is counted for none.)
+                    last = offset + limit
+                    names = heapq.nsmallest(max(1, last), (entry.name for entry, _ in counted))[offset:last]
+                    whole = next(found, None) is None
                 entries = [entry for name in names if (entry := _entry(directory, name)) is not None]
-                return Listing(tuple(entries), total=next(counter))
+                return Listing(tuple(entries), next(counter), whole)
             finally:
                 directory.close()
 
@@ -259,6 +277,13 @@ class Files:
 
 def _text(parts: tuple[str, ...]) -> str:
     return "/".join(parts) or "."
+
+
+def _checked(entries: Iterator[T], check: Callable[[], None]) -> Iterator[T]:
+    for number, entry in enumerate(entries):
+        if number % NAMES_A_CHECK == 0:
+            check()
+        yield entry
 
 
 def _entry(directory: Directory, name: str) -> Entry | None:

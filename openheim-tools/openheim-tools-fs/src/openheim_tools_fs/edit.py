@@ -62,7 +62,8 @@ class _Change:
     lines: list[int] = field(default_factory=list)
 
     def made_in(self, data: bytes) -> bytes:
-        encoding = detect_in(data) or UTF_8
+        detected = detect_in(data)
+        encoding = detected or UTF_8
         edit = find_edit(data, encoding, self.old, self.new)
         if edit is None:
             from openheim_tools_fs.nearest import nearest_lines
@@ -77,7 +78,31 @@ class _Change:
                 f"old_string stands in {self.path!r} more than once, at {_named(self.lines)}; "
                 "add lines around it to make it unique, or set replace_all"
             )
-        return edit.applied(data)
+        changed = edit.applied(data)
+        if data.isascii() or detected is None or not (detected.is_utf8 or detected.unit > 1):
+            self._refuse_what_is_uncertain(data, edit, changed)
+        return changed
+
+    def _refuse_what_is_uncertain(self, data: bytes, edit: Edit, changed: bytes) -> None:
+        """Refuses what would be wrong if the file has an encoding with several bytes a character, as it may have."""
+        from openheim_tools_fs.multibyte import adds_characters, likely_shape, split_character
+
+        borders = [border for place in edit.places for border in (place, place + len(edit.old))]
+        if (split := split_character(data, borders)) is not None:
+            shape, border = split
+            line = data.count(b"\n", 0, border) + 1
+            raise ToolError(
+                f"{self.path!r} is not UTF-8, and may be {shape.label}: then an end of old_string in line {line} is "
+                "inside of a character",
+                hint="let old_string begin and end beside ASCII, best with whole lines; or have the file converted to "
+                "UTF-8 first, for instance with iconv",
+            )
+        if not self.new.isascii() and adds_characters(data, changed) and (likely := likely_shape(data)) is not None:
+            raise ToolError(
+                f"{self.path!r} is not UTF-8, and may be {likely.label}: then what new_string has besides ASCII "
+                "would be wrong",
+                hint="use ASCII, or have the file converted to UTF-8 first, for instance with iconv",
+            )
 
 
 def _line_numbers(data: bytes, edit: Edit, encoding: Encoding) -> list[int]:

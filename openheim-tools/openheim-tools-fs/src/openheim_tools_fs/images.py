@@ -9,7 +9,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-__all__ = ("MAX_IMAGE_BYTES", "MAX_IMAGE_SIDE", "Image", "image_of", "image_type")
+from openheim.messages import image_type
+
+__all__ = ("MAX_IMAGE_BYTES", "MAX_IMAGE_SIDE", "Image", "image_of")
 
 #: In base64 this is just below the 5 MB that services take.
 MAX_IMAGE_BYTES = 3 * 1024 * 1024 + 512 * 1024
@@ -24,19 +26,6 @@ class Image:
     mime_type: str
     width: int
     height: int
-
-
-def image_type(sample: bytes) -> str | None:
-    """The media type of a file that begins like an image that models take."""
-    if sample.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if sample.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if sample.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if sample.startswith(b"RIFF") and sample.startswith(b"WEBP", 8):
-        return "image/webp"
-    return None
 
 
 def image_of(data: bytes) -> Image | None:

@@ -7,9 +7,10 @@ import os
 from typing import BinaryIO
 
 from openheim import ImageBlock, TextBlock, ToolError
+from openheim.messages import image_type
 from openheim_tools_fs import binary
 from openheim_tools_fs.encoding import Encoding, detect
-from openheim_tools_fs.images import MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, image_of, image_type
+from openheim_tools_fs.images import MAX_IMAGE_BYTES, MAX_IMAGE_SIDE, image_of
 from openheim_tools_fs.results import printable
 
 __all__ = ("binary_content", "text_encoding")

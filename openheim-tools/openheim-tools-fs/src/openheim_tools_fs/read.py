@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from openheim import ImageBlock, TextBlock, ToolResult, Turn, tool
+from openheim import ImageBlock, TextBlock, ToolResult, Turn, text_room, tool
 from openheim.files import FileVersion
 from openheim_tools_fs.bookmarks import Bookmark, Bookmarks
 from openheim_tools_fs.encoding import SAMPLE_BYTES, Encoding, utf8_chunks
@@ -23,8 +23,8 @@ __all__ = ("read_file",)
 
 #: Most bytes of text in one result, less where the turn's limit is lower.
 MAX_TEXT_BYTES = 100 * 1024
-#: Room that the notes below the text may need.
-NOTE_BYTES = 1024
+#: By how much it may be longer where it stands for bytes that are no text; the note below it needs the rest.
+MAX_EXCESS_BYTES = 512
 #: How far past the text the lines are counted, to give their total.
 MAX_COUNT_BYTES = 64 * 1024 * 1024
 
@@ -42,8 +42,7 @@ _bookmarks = Bookmarks()
     target=path_target,
 )
 async def read_file(path: str, turn: Turn, offset: int = 1, limit: int | None = None, column: int = 1) -> ToolResult:
-    size = max(1024, min(MAX_TEXT_BYTES, turn.result_limit_bytes - NOTE_BYTES))
-    wanted = _Wanted(offset, column, limit, size)
+    wanted = _Wanted(offset, column, limit, text_room(turn, MAX_TEXT_BYTES))
     files = turn.files
 
     takes_images = turn.takes_images
@@ -134,7 +133,7 @@ def _shortened(piece: Piece, size: int, encoding: Encoding) -> tuple[Piece, byte
         The piece, and what was taken off it.
     """
     data = piece.data
-    while data and (length := len(_text(data, encoding).encode())) > size + NOTE_BYTES // 2:
+    while data and (length := len(_text(data, encoding).encode())) > size + MAX_EXCESS_BYTES:
         end = max(1, len(data) * size // length - 1)
         # Whole lines where there are any; else not through a character, whose later bytes begin with the bits 10.
         whole = data.rfind(b"\n", 0, end) + 1

@@ -8,7 +8,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from openheim import TextBlock, ToolError, ToolResult, Turn, tool
+from openheim import TextBlock, ToolError, ToolResult, Turn, text_room, tool
 from openheim_tools_fs.blocks import SAMPLE_BYTES, BinaryFileError, text_blocks
 from openheim_tools_fs.matching import Matcher, PatternTooSlowError, TextTooSlowError, open_matcher
 from openheim_tools_fs.report import Report, ReportFullError
@@ -35,8 +35,6 @@ MAX_CONTEXT = 10
 #: Characters of a path that a note shows.
 MAX_NAMED = 100
 SLOW_HINT = "avoid nested repetition such as (a+)+; with openheim-tools-fs[re2] no pattern takes long"
-#: Room that the notes at the end may need.
-NOTE_BYTES = 1024
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,7 +74,7 @@ async def search(
         glob=glob if glob and glob.strip() else None,
         context=min(context, MAX_CONTEXT),
         names=names,
-        max_bytes=max(1024, min(MAX_TEXT_BYTES, turn.result_limit_bytes - NOTE_BYTES)),
+        max_bytes=text_room(turn, MAX_TEXT_BYTES),
     )
     text, locations = await run_abandonable(lambda check: _Search(turn.files, query, check).run())
     return ToolResult((TextBlock(text),), display={"title": f"Search for {pattern!r}", "locations": locations})

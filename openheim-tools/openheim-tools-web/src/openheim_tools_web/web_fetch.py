@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openheim import TextBlock, ToolResult
+from openheim import TextBlock, ToolResult, text_room
 from openheim_tools_web.schemas import WEB_FETCH, web_fetch_description
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from openheim_tools_web.guard import LookUp
 
 __all__ = ("WebFetch",)
-
-#: Room for the note that a result is cut.
-NOTE_BYTES = 1024
 
 
 class WebFetch:
@@ -67,7 +64,7 @@ class WebFetch:
         # Who starts at the beginning gets the page as it is now; who goes on, the one that the start was counted in.
         copy = copies.get(key) if start else None
         text = copy or await page_text(url, guard, settings, ca_file=self._ca_file, raw=raw)
-        shown = section(text, start, max(1024, turn.result_limit_bytes - NOTE_BYTES))
+        shown = section(text, start, text_room(turn))
         if copy is None:
             copies.keep(key, text if shown != text else "")
         return ToolResult((TextBlock(shown),), display={"title": f"Fetch {url}"})
