@@ -63,6 +63,7 @@ class Shell:
         session_id: str | None = None,
         result_limit_bytes: int = 128 * 1024,
         private_paths: tuple[Path, ...] = (),
+        data: Path | None = None,
         **settings: Any,
     ) -> None:
         self.mark = f"MARK={uuid.uuid4()}"
@@ -70,7 +71,7 @@ class Shell:
         environment = {"PATH": os.environ["PATH"], name: value}
         options = {"session_id": session_id} if session_id is not None else {}
         self.turn = FakeTurn(work, env=environment, result_limit_bytes=result_limit_bytes, **options)
-        data = work.parent / "data"
+        data = data or work.parent / "data"
         context = ToolsContext(
             work,
             data,

@@ -167,12 +167,13 @@ async def test_more_can_be_writable_and_hidden(kind: str, work: Path, outside: P
     assert "words" not in await refused(shell, f"cat '{outside}/secret/file'")
 
 
-async def test_a_work_dir_around_what_is_hidden(bwrap: None, outside: Path) -> None:
+async def test_a_work_dir_around_what_is_hidden(bwrap: None, outside: Path, tmp_path: Path) -> None:
     """As the home folder is."""
     (outside / ".openheim").mkdir()
     (outside / ".openheim" / "config.toml").write_text("words")
     (outside / "key").write_text("words")
-    shell = Shell(outside, sandbox="bwrap", private_paths=(outside / ".openheim", outside / "key"))
+    private = (outside / ".openheim", outside / "key")
+    shell = Shell(outside, sandbox="bwrap", private_paths=private, data=tmp_path / "data")
     assert "words" not in await refused(shell, "cat .openheim/config.toml key")
     await shell("echo new > new; ! echo bad > .openheim/bad; ! echo bad > key; ! rm key")
     assert tree(outside) == {".openheim/config.toml": "words", "key": "words", "new": "new\n"}
@@ -252,16 +253,16 @@ async def test_a_work_dir_behind_a_link(kind: str, tmp_path: Path, outside: Path
 
 
 @pytest.mark.parametrize("base", ["/dev/shm", "/var/tmp", "/tmp"])
-async def test_work_dirs_where_a_private_folder_would_be(kind: str, base: str) -> None:
+async def test_work_dirs_where_a_private_folder_would_be(kind: str, base: str, tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=base) as folder, tempfile.TemporaryDirectory(dir=base) as other:
-        shell = Shell(Path(folder), sandbox=kind)
+        shell = Shell(Path(folder), sandbox=kind, data=tmp_path / "data")
         await shell(f"echo here > file; sub=$(mktemp -d); echo x > $sub/x; cat $sub/x; echo bad > '{other}/bad'; true")
         assert tree(Path(folder)) == {"file": "here\n"}
         assert os.listdir(other) == []
 
 
 async def test_the_whole_tree_as_work_dir(kind: str, work: Path, outside: Path) -> None:
-    shell = Shell(Path("/"), sandbox=kind, private_paths=(work.parent / "data",))
+    shell = Shell(Path("/"), sandbox=kind, data=work.parent / "data")
     shell.turn.cwd = Path("/")
     target = outside if not (kind == "bwrap" and outside.is_relative_to("/tmp")) else None
     assert "root:" in await shell("cat etc/passwd" + (f"; echo here > '{target}/file'" if target else ""))
