@@ -72,11 +72,11 @@ def walk(files: Files, top: str, *, glob: str | None, limit: int, check: Callabl
     Raises:
         ToolError: the glob is not valid, or the directory cannot be read.
     """
-    walked = Walk(None if glob is None else Glob(glob, check), limit, check)
+    walked = Walk(files, None if glob is None else Glob(glob, check), limit, check)
     full = str(files.root / top)
     with files.folder(full) as folder:
         try:
-            walked.enter(folder, full.rstrip("/") + "/", walked.ignore_files.rules_above(files, top))
+            walked.enter(folder, full.rstrip("/") + "/", walked.ignore_files.rules_above(top))
             yield walked
         finally:
             walked.leave_all()
@@ -91,10 +91,10 @@ class Walk:
         ignore_files: what read the ignore files on the way.
     """
 
-    def __init__(self, glob: Glob | None, limit: int, check: Callable[[], None]) -> None:
+    def __init__(self, files: Files, glob: Glob | None, limit: int, check: Callable[[], None]) -> None:
         self.more = False
         self.too_deep = False
-        self.ignore_files = IgnoreFiles(check)
+        self.ignore_files = IgnoreFiles(files, check)
         self._glob = glob
         self._left = limit
         self._check = check
