@@ -60,7 +60,7 @@ def walk(files: Files, top: str, *, glob: str | None, limit: int, check: Callabl
 
     ``.gitignore`` counts with and without a repository around, as do ``.ignore`` files and those of the directories
     above. The directory itself counts even if it is hidden or ignored. Links are not followed. Names that are no text
-    are passed over, as are directories that may not be read.
+    are passed over, as are directories that cannot be read, which are counted.
 
     Args:
         top: the canonical path of a directory.
@@ -88,12 +88,14 @@ class Walk:
     Attributes:
         more: whether there were more paths than could be met.
         too_deep: whether directories were left out for being nested too deeply.
+        unreadable: how many directories the system refused.
         ignore_files: what read the ignore files on the way.
     """
 
     def __init__(self, files: Files, glob: Glob | None, limit: int, check: Callable[[], None]) -> None:
         self.more = False
         self.too_deep = False
+        self.unreadable = 0
         self.ignore_files = IgnoreFiles(files, check)
         self._glob = glob
         self._left = limit
@@ -152,6 +154,7 @@ class Walk:
         try:
             folder = level.folder.folder(name)
         except ToolError:
+            self.unreadable += 1
             return
         if folder is None:
             return
@@ -159,6 +162,7 @@ class Walk:
             self.enter(folder, f"{level.path}{name}/", level.rules)
         except ToolError:
             folder.close()
+            self.unreadable += 1
         except BaseException:
             folder.close()
             raise
