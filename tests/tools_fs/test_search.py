@@ -247,7 +247,7 @@ def patient_worker(folder: Path) -> Path:
     """The program of the child with another limit of its own, that is never reached."""
     program = folder / "worker.py"
     content = Path(re_process.re_worker.__file__).read_text()
-    for name in ("BLOCK_SECS = 0.2", "SLACK_SECS = 0.7"):
+    for name in ("BLOCK_SECS = 0.2", "SLACK_SECS = 0.6"):
         assert name in content
         content = content.replace(name, f"{name}e3")
     program.write_text(content)

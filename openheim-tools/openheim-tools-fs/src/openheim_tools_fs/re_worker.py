@@ -40,7 +40,7 @@ EXHAUSTED = 2**64 - 2
 #: text, for one block and for all; and the bytes for which a second is granted. Plain patterns do ten times as many.
 PREPARE_SECS = 0.5
 BLOCK_SECS = 0.2
-SLACK_SECS = 0.7
+SLACK_SECS = 0.6
 BYTES_PER_SEC = 4_000_000
 
 #: Whoever asks has given up long before.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from typing import TYPE_CHECKING
 
 from openheim import ToolError
+from openheim_tools_fs.git_settings import excludes_file, user_files
 from openheim_tools_fs.ignoring import Lines, Rules
 
 if TYPE_CHECKING:
@@ -23,22 +23,26 @@ GIT = ".git"
 #: Of longer ignore files the beginning counts.
 MAX_BYTES = 1024 * 1024
 
-_EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
-
 
 class IgnoreFiles:
     """Finds and reads the ignore files that a walk needs.
 
+    What is inside the boundary is read within it only: settings of a repository in there lead to no file outside.
+
     Args:
+        files: the boundary.
         check: called now and then; what it raises ends the reading.
 
     Attributes:
         shortened: the paths of files that count in part only.
     """
 
-    def __init__(self, check: Callable[[], None]) -> None:
+    def __init__(self, files: Files, check: Callable[[], None]) -> None:
         self.shortened: list[str] = []
+        self._files = files
         self._check = check
+        self._outside: dict[str, bytes] = {}
+        self._user_lines: dict[str, Lines | None] = {}
 
     def own_rules(self, above: Rules, folder: Folder, names: frozenset[str], prefix: int) -> Rules:
         """The rules in a directory, made from those of the directory above it and its own files.
@@ -49,14 +53,15 @@ class IgnoreFiles:
         """
         if GIT in names:  # Another repository begins, where the rules of the one around end.
             exclude = self._lines_in(folder, "exclude", below=f"{GIT}/info")
-            above = Rules(above.plain, self._of_repository(exclude, prefix))
+            root = self._files.root if folder.path == "." else self._files.root / folder.path
+            above = Rules(above.plain, self._of_repository(root, exclude, prefix))
         return above.with_files(
             prefix,
             plain=self._lines_in(folder, ".ignore") if ".ignore" in names else None,
             git=self._lines_in(folder, ".gitignore") if ".gitignore" in names else None,
         )
 
-    def rules_above(self, files: Files, top: str) -> Rules:
+    def rules_above(self, top: str) -> Rules:
         """The rules that come from above a directory: from its repository, else from the boundary's root on.
 
         Directories above the boundary are looked at for nothing but their ignore files.
@@ -65,12 +70,14 @@ class IgnoreFiles:
             top: the directory's canonical path.
         """
         inside = top.split("/") if top != "." else []
+        files = self._files
         outside = list(_repository_around(files.root))
-        rules = Rules(git=self._of_repository(None, len(str(files.root)) + 1))
+        rules = Rules(git=self._of_repository(None, None, len(str(files.root)) + 1))
         for path in outside:
             prefix = len(str(path)) + (str(path) != os.sep)
             if path == outside[0]:
-                rules = Rules(git=self._of_repository(self._lines_at(path / GIT / "info" / "exclude"), prefix))
+                exclude = self._lines_at(path / GIT / "info" / "exclude")
+                rules = Rules(git=self._of_repository(path, exclude, prefix))
             rules = rules.with_files(
                 prefix, plain=self._lines_at(path / ".ignore"), git=self._lines_at(path / ".gitignore")
             )
@@ -113,19 +120,50 @@ class IgnoreFiles:
             self.shortened.append(path)
         return lines
 
-    def _of_repository(self, exclude: Lines | None, prefix: int) -> tuple[tuple[int, Lines], ...]:
-        """What counts in a whole repository."""
-        return tuple((prefix, lines) for lines in (exclude, self._of_user()) if lines)
+    def _of_repository(self, root: Path | None, exclude: Lines | None, prefix: int) -> tuple[tuple[int, Lines], ...]:
+        """What counts in a whole repository, or, with a root that is None, where there is none."""
+        return tuple((prefix, lines) for lines in (exclude, self._of_settings(root)) if lines)
 
-    def _of_user(self) -> Lines | None:
-        """The list of the user's own that git is told of by ``core.excludesFile``, or the default one."""
-        home = os.path.expanduser("~")
-        settings = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-        for config in (os.path.join(home, ".gitconfig"), os.path.join(settings, "git", "config")):
-            found = _EXCLUDES_FILE.search(_data_at(config).decode("utf-8", errors="surrogateescape"))
-            if found is not None:
-                return self._lines_at(os.path.expanduser(found[1]))
-        return self._lines_at(os.path.join(settings, "git", "ignore"))
+    def _of_settings(self, root: Path | None) -> Lines | None:
+        """The list that git is told of by ``core.excludesFile``, or the default one."""
+        if root is not None:
+            git_dir, is_inside = root / GIT, root.is_relative_to(self._files.root)
+            read = self._text_inside if is_inside else self._text_outside
+            own = excludes_file([str(git_dir / "config")], str(git_dir), read)
+            if own is not None:
+                path = os.path.join(root, own)
+                if not is_inside:
+                    return self._lines_of_user(path)
+                data = self._data_inside(path)
+                return self._lines(data, own, is_whole=len(data) < MAX_BYTES) if data else None
+        git_dir_text = None if root is None else str(root / GIT)
+        named = excludes_file(user_files(), git_dir_text, self._text_outside)
+        if named is None:
+            settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser(os.path.join("~", ".config"))
+            named = os.path.join(settings, "git", "ignore")
+        return self._lines_of_user(os.path.join(root or self._files.root, named))
+
+    def _lines_of_user(self, path: str) -> Lines | None:
+        if path not in self._user_lines:
+            self._user_lines[path] = self._lines_at(path)
+        return self._user_lines[path]
+
+    def _text_outside(self, path: str) -> str:
+        self._check()
+        if path not in self._outside:
+            self._outside[path] = _data_at(path)
+        return self._outside[path].decode("utf-8", errors="surrogateescape")
+
+    def _text_inside(self, path: str) -> str:
+        self._check()
+        return self._data_inside(path).decode("utf-8", errors="surrogateescape")
+
+    def _data_inside(self, path: str) -> bytes:
+        try:
+            with self._files.open_read(path) as file:
+                return file.read(MAX_BYTES)
+        except (ToolError, OSError):
+            return b""
 
 
 def _repository_around(root: Path) -> Iterator[Path]:

@@ -153,6 +153,8 @@ class _Search:
             self._notes.append(f"[stopped after {searched}; search a smaller directory to see the others]")
         if walked.too_deep:
             self._notes.append(f"[what is more than {MAX_DEPTH} directories deep was not searched]")
+        if walked.unreadable:
+            self._notes.append(f"[{counted(walked.unreadable, 'directory')} could not be read]")
         if shortened := walked.ignore_files.shortened:
             which = printable(shortened[0])[-MAX_NAMED:]
             if others := len(shortened) - 1:

@@ -60,7 +60,7 @@ def walk(files: Files, top: str, *, glob: str | None, limit: int, check: Callabl
 
     ``.gitignore`` counts with and without a repository around, as do ``.ignore`` files and those of the directories
     above. The directory itself counts even if it is hidden or ignored. Links are not followed. Names that are no text
-    are passed over, as are directories that may not be read.
+    are passed over, as are directories that cannot be read, which are counted.
 
     Args:
         top: the canonical path of a directory.
@@ -72,11 +72,11 @@ def walk(files: Files, top: str, *, glob: str | None, limit: int, check: Callabl
     Raises:
         ToolError: the glob is not valid, or the directory cannot be read.
     """
-    walked = Walk(None if glob is None else Glob(glob, check), limit, check)
+    walked = Walk(files, None if glob is None else Glob(glob, check), limit, check)
     full = str(files.root / top)
     with files.folder(full) as folder:
         try:
-            walked.enter(folder, full.rstrip("/") + "/", walked.ignore_files.rules_above(files, top))
+            walked.enter(folder, full.rstrip("/") + "/", walked.ignore_files.rules_above(top))
             yield walked
         finally:
             walked.leave_all()
@@ -88,13 +88,15 @@ class Walk:
     Attributes:
         more: whether there were more paths than could be met.
         too_deep: whether directories were left out for being nested too deeply.
+        unreadable: how many directories the system refused.
         ignore_files: what read the ignore files on the way.
     """
 
-    def __init__(self, glob: Glob | None, limit: int, check: Callable[[], None]) -> None:
+    def __init__(self, files: Files, glob: Glob | None, limit: int, check: Callable[[], None]) -> None:
         self.more = False
         self.too_deep = False
-        self.ignore_files = IgnoreFiles(check)
+        self.unreadable = 0
+        self.ignore_files = IgnoreFiles(files, check)
         self._glob = glob
         self._left = limit
         self._check = check
@@ -152,6 +154,7 @@ class Walk:
         try:
             folder = level.folder.folder(name)
         except ToolError:
+            self.unreadable += 1
             return
         if folder is None:
             return
@@ -159,6 +162,7 @@ class Walk:
             self.enter(folder, f"{level.path}{name}/", level.rules)
         except ToolError:
             folder.close()
+            self.unreadable += 1
         except BaseException:
             folder.close()
             raise
