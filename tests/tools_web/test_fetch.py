@@ -147,58 +147,6 @@ async def test_errors_quote_little() -> None:
     assert "status 500" in await error_of(raw(b"\0\1", status=500, content_type="image/png").ending("stall"))
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize(
-    ("location", "shown"),
-    [
-        ("/c", "http://page.test:PORT/c"),
-        ("c?d", "http://page.test:PORT/a/c?d"),
-        ("//other.test/", "http://other.test/"),
-        ("https://other.test/\x7f", "https://other.test/\ufffd"),
-        ("http://[bad", "http://[bad"),
-    ],
-)
-async def test_redirects(status: int, location: str, shown: str) -> None:
-    async with ScriptedServer([raw(b"x", status=status, headers={"location": location}).ending("stall")]) as server:
-        url = f"http://page.test:{server.port}/a/b"
-        with pytest.raises(ToolError) as caught:
-            await page_of(url)
-    assert f"{url} redirects to {shown.replace('PORT', str(server.port))} (status {status})" in str(caught.value)
-
-
-LEADS_ON = "[the page leads on to {}, which is not followed; fetch that address if you want what is there]"
-
-
-@pytest.mark.parametrize(
-    ("content", "there"),
-    [
-        ("0; url=latest/", "http://page.test:PORT/a/latest/"),
-        ("0;URL='//other.test/?a&amp;b'", "http://other.test/?a&b"),
-        ("3.5 , /x", "http://page.test:PORT/x"),
-        ("0; url=http://169.254.169.254/", "http://169.254.169.254/"),
-        ("0", ""),
-        ("0; url=", ""),
-        ("0; url=b", ""),
-        ("600; url=/x", ""),
-        ("url=/x", ""),
-    ],
-)
-@pytest.mark.parametrize("in_header", [False, True])
-async def test_pages_that_lead_on(content: str, there: str, in_header: bool) -> None:
-    element = f'<META content="{content}" http-equiv=Refresh>'
-    headers = {"refresh": content.replace("&amp;", "&")} if in_header else {}
-    body = "<p>Moved" if in_header else f"{element}<p>Moved"
-    async with ScriptedServer([raw(body, content_type="text/html", headers=headers)]) as server:
-        text = await page_of(f"http://page.test:{server.port}/a/b")
-        assert len(server.requests) == 1
-    note = f"\n{LEADS_ON.format(there.replace('PORT', str(server.port)))}" if there else ""
-    assert text == f"Moved{note}"
-
-
-async def test_a_redirect_to_nowhere() -> None:
-    assert "answered with status 302 (Found)" in await error_of(text_page(status=302))
-
-
 # --- sizes ---
 
 

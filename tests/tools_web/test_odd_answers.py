@@ -132,13 +132,6 @@ async def test_a_body_that_goes_on_and_holds_nothing(again: bytes) -> None:
     assert text == f"hello\n[the page is not whole: {problem}]"
 
 
-async def test_a_server_that_redirects_to_itself_is_asked_once() -> None:
-    async with ScriptedServer(default=raw(b"", status=302, headers={"location": "/"})) as server:
-        with pytest.raises(ToolError, match="redirects are not followed"):
-            await page_of(f"http://page.test:{server.port}/")
-        assert server.connections == 1
-
-
 # --- what is called text and is none ---
 
 
