@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -81,6 +82,40 @@ def test_killed_at_every_stage(files: Files, call: str, moment: str) -> None:
     assert (files.root / "x").read_bytes() == (NEW if written else OLD)
     left = [] if written or (call, moment) == ("open", "before") else [".openheim-0.tmp"]
     assert names(files) == [*left, "x"]
+    files.replace("another", b"1")
+    assert names(files) == ["another", "x"]
+
+
+CHANGES = """
+import sys
+from pathlib import Path
+from openheim.files import Files
+
+files = Files(Path(sys.argv[1]))
+for number in range(100_000):
+    files.update("x", lambda old: bytes([number % 251]) * 50_000, limit=100_000)
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments(files: Files, long_counts: bool) -> None:
+    (files.root / "x").write_bytes(bytes([250]) * 50_000)
+    chance = random.Random(7)
+    for _ in range(200 if long_counts else 3):
+        writer = subprocess.Popen([sys.executable, "-c", CHANGES, str(files.root)], stdout=subprocess.PIPE)
+        try:
+            assert writer.stdout is not None
+            for _ in range(chance.randrange(1, 40)):
+                assert writer.stdout.readline()
+            threading.Event().wait(chance.random() / 500)
+        finally:
+            writer.kill()
+            writer.communicate(timeout=30)
+        content = (files.root / "x").read_bytes()
+        assert len(content) == 50_000
+        assert len(set(content)) == 1
+        assert set(names(files)) <= {"x", ".openheim-0.tmp"}
     files.replace("another", b"1")
     assert names(files) == ["another", "x"]
 

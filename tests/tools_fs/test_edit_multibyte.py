@@ -132,6 +132,19 @@ async def test_western_text_is_edited(work: Path, turn: FakeTurn, text: str, old
     assert await edited(work, turn, data, old, new) == text.replace(old, new).encode("latin-1")
 
 
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("text", ["中文A\n第二行 N。\n", "日本語\u3000A\r\n表N\r\n", "Ждём N\nни A\n"])
+async def test_utf16_of_any_script_without_a_mark(work: Path, turn: FakeTurn, codec: str, text: str) -> None:
+    """``N`` is half of ``中`` there."""
+    data = text.encode(codec)
+    assert (await edited(work, turn, data, "N", "Xyz")).decode(codec) == text.replace("N", "Xyz")
+    assert (await call(turn, "read_file", path="x")).startswith(text.replace("N", "Xyz").splitlines()[0])
+
+
+async def test_what_may_be_utf16_in_both_orders(work: Path, turn: FakeTurn) -> None:
+    assert "may be UTF-16" in str(await refused(work, turn, "中A".encode("utf-16-le"), "N", "X"))
+
+
 async def test_western_text_that_could_be_something_else(work: Path, turn: FakeTurn) -> None:
     """In one word nothing tells: ``ïv`` is a character of GBK."""
     assert "Shift_JIS" in str(await refused(work, turn, "naïve\n".encode("latin-1"), "ve", "f"))
@@ -156,12 +169,15 @@ def test_edits_in_the_true_encoding(codec: str, long_counts: bool) -> None:
         @settings(max_examples=2000 if long_counts else 40)
         def check(draw: st.DataObject) -> None:
             nonlocal accepted
-            text = draw.draw(possible(codec), "text")
+            # What tells may come behind the part that is looked at first.
+            text = draw.draw(st.sampled_from(["", "", "", "x = 1\n" * 12_000]), "beginning")
+            before = len(text.encode(codec))
+            text += draw.draw(possible(codec), "text")
             data = text.encode(codec)
             if is_utf8(data) and not data.isascii():
                 return  # And taken for that.
-            if data and draw.draw(st.booleans(), "a piece of the file"):
-                begin = draw.draw(st.integers(0, len(data) - 1))
+            if len(data) > before and draw.draw(st.booleans(), "a piece of the file"):
+                begin = draw.draw(st.integers(before, len(data) - 1))
                 piece = data[begin : begin + draw.draw(st.integers(1, 6))]
             else:
                 piece = draw.draw(st.text("AFRc\\0|{} \n", min_size=1, max_size=3), "old").encode()

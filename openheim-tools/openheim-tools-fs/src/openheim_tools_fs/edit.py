@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from openheim import TextBlock, ToolError, ToolResult, Turn, tool
-from openheim_tools_fs.encoding import UTF_8, Encoding, detect_in
+from openheim_tools_fs.encoding import UTF_8, Encoding, detect_in, possible_utf16
 from openheim_tools_fs.replacing import Edit, find_edit
 from openheim_tools_fs.results import counted, edit_display, path_target, printable, short_diff
 from openheim_tools_fs.schemas import EDIT_FILE
@@ -79,7 +79,7 @@ class _Change:
                 "add lines around it to make it unique, or set replace_all"
             )
         changed = edit.applied(data)
-        if data.isascii() or detected is None or not (detected.is_utf8 or detected.unit > 1):
+        if encoding.unit == 1 and (detected is None or not detected.is_utf8 or data.isascii()):
             self._refuse_what_is_uncertain(data, edit, changed)
         return changed
 
@@ -87,6 +87,11 @@ class _Change:
         """Refuses what would be wrong if the file has an encoding with several bytes a character, as it may have."""
         from openheim_tools_fs.multibyte import adds_characters, likely_shape, split_character
 
+        if b"\0" in data and possible_utf16(data):
+            raise ToolError(
+                f"{self.path!r} may be UTF-16, or a binary file: nothing tells which",
+                hint="have it converted to UTF-8 first, for instance with iconv; or write the whole file",
+            )
         borders = [border for place in edit.places for border in (place, place + len(edit.old))]
         if (split := split_character(data, borders)) is not None:
             shape, border = split

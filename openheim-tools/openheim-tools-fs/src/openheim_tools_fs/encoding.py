@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ("SAMPLE_BYTES", "UTF_8", "Encoding", "detect", "detect_in", "utf8_chunks")
+__all__ = ("SAMPLE_BYTES", "UTF_8", "Encoding", "detect", "detect_in", "possible_utf16", "utf8_chunks")
 
 #: How much of a file's beginning :func:`detect` wants to see.
 SAMPLE_BYTES = 64 * 1024
 
 # Control characters that text files do have: backspace, tab, line feed, vertical tab, form feed, return, escape.
 _CONTROLS = bytes(code for code in range(32) if code not in (8, 9, 10, 11, 12, 13, 27))
+# Those that Python does not call printable, though text of any script has them: line ends, wide and joining blanks.
+_BLANKS = dict.fromkeys(map(ord, "\t\n\f\r\u00a0\u3000\u200b\u200c\u200d\u2009\ufeff"))
 
 
 @dataclass(slots=True, frozen=True)
@@ -92,7 +94,27 @@ def _unmarked_utf16(sample: bytes) -> Encoding | None:
         likely = b"\0" not in low and high.count(0) * 2 > len(high) > 1
         if likely and not _is_binary(sample[: len(low) * 2].decode(codec, errors="replace").encode()):
             return Encoding(codec, "UTF-16", unit=2)
+    # Of other scripts, whichever order gives nothing but characters that text has, if only one does, and blanks.
+    orders = possible_utf16(sample)
+    if len(orders) == 1 and not {"\n", " "}.isdisjoint(sample.decode(orders[0], errors="ignore")):
+        return Encoding(orders[0], "UTF-16", unit=2)
     return None
+
+
+def possible_utf16(data: bytes) -> list[str]:
+    """The codecs of UTF-16 in which the bytes are characters that text has, and nothing else."""
+    if len(data) % 2:
+        return []
+    decoded = (("utf-16-le", codecs.utf_16_le_decode), ("utf-16-be", codecs.utf_16_be_decode))
+    return [codec for codec, decode in decoded if _is_plain(data, decode)]
+
+
+def _is_plain(data: bytes, decode: Callable[[bytes, str, bool], tuple[str, int]]) -> bool:
+    try:
+        text, _ = decode(data, "strict", False)
+    except UnicodeDecodeError:
+        return False
+    return text.translate(_BLANKS).isprintable()
 
 
 def _is_binary(sample: bytes) -> bool:
