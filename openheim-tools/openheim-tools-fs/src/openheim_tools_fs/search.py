@@ -14,14 +14,13 @@ from openheim_tools_fs.matching import Matcher, PatternTooSlowError, TextTooSlow
 from openheim_tools_fs.report import Report, ReportFullError
 from openheim_tools_fs.results import counted, optional_path, path_target, printable
 from openheim_tools_fs.schemas import SEARCH
-from openheim_tools_fs.sifting import sifted
 from openheim_tools_fs.threads import run_abandonable
-from openheim_tools_fs.walking import MAX_DEPTH, FoundFiles, Walk, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openheim.files import Files
+    from openheim_tools_fs.walking import FoundFiles, Walk
 
 __all__ = ("search",)
 
@@ -138,6 +137,8 @@ class _Search:
             raise _OutOfTimeError
 
     def _search_below(self, top: str, matcher: Matcher) -> None:
+        from openheim_tools_fs.walking import walk  # What the first search needs, and no start.
+
         with walk(self._files, top, glob=self._query.glob, limit=MAX_PATHS, check=self._check) as walked:
             try:
                 if self._query.names:
@@ -152,7 +153,7 @@ class _Search:
             searched = counted(self._searched, "file")
             self._notes.append(f"[stopped after {searched}; search a smaller directory to see the others]")
         if walked.too_deep:
-            self._notes.append(f"[what is more than {MAX_DEPTH} directories deep was not searched]")
+            self._notes.append(f"[what is more than {walked.max_depth} directories deep was not searched]")
         if walked.unreadable:
             self._notes.append(f"[{counted(walked.unreadable, 'directory')} could not be read]")
         if shortened := walked.ignore_files.shortened:
@@ -170,6 +171,8 @@ class _Search:
                 self._search_name(found.path + name, matcher)
 
     def _search_files(self, walked: Walk, matcher: Matcher) -> None:
+        from openheim_tools_fs.sifting import sifted
+
         with closing(sifted(iter(walked), matcher.needed, self._check)) as sifting:
             for found, doubtful in sifting:
                 if not doubtful and self._searched + len(found.names) <= MAX_FILES:

@@ -87,10 +87,12 @@ class Walk:
 
     Attributes:
         more: whether there were more paths than could be met.
-        too_deep: whether directories were left out for being nested too deeply.
+        too_deep: whether directories were left out for being nested more than ``max_depth`` deep.
         unreadable: how many directories the system refused.
         ignore_files: what read the ignore files on the way.
     """
+
+    max_depth = MAX_DEPTH
 
     def __init__(self, files: Files, glob: Glob | None, limit: int, check: Callable[[], None]) -> None:
         self.more = False
@@ -148,7 +150,7 @@ class Walk:
             self._levels.pop().folder.close()
 
     def _enter_below(self, level: _Level, name: str) -> None:
-        if len(self._levels) == MAX_DEPTH:
+        if len(self._levels) == self.max_depth:
             self.too_deep = True
             return
         try:
