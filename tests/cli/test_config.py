@@ -190,6 +190,18 @@ def test_check_finds_all_that_is_wrong(openheim: Command, tmp_path: Path) -> Non
     assert f"error: {openheim.home / 'config.toml'}, line 2: " in "\n".join(lines)
 
 
+def test_check_names_rules_about_no_path(openheim: Command) -> None:
+    openheim.configure(
+        "[permissions]\n"
+        'deny = ["read_file(/etc/*)", "*_file(~/x)", "search(../a)", "read_file(./a)", "*(/a)"]\n'
+    )
+    warnings = openheim("config", "check", "--json").json["warnings"]
+    assert [one["message"] for one in warnings] == [
+        f"permissions.deny[{index}]: no path is spelled like this" for index in (0, 1, 2)
+    ]
+    assert warnings[0]["hint"] == "write it relative to the work directory, without .."
+
+
 def test_check_names_rules_about_no_tool(openheim: Command) -> None:
     openheim.configure(
         "[permissions]\n"
@@ -199,6 +211,7 @@ def test_check_names_rules_about_no_tool(openheim: Command) -> None:
     for command in (["config", "check"], ["config", "check", "--json"]):
         ended = openheim(*command)
         assert (ended.code, ended.err) == (0, "")
+        assert "is fine" not in ended.out
     assert [(one["line"], one["key"], one["message"], one["hint"]) for one in ended.json["warnings"]] == [
         (3, "permissions.deny", "permissions.deny[0]: no tool is called edit_fil", "did you mean edit_file?"),
         (

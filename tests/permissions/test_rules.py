@@ -32,6 +32,14 @@ from openheim.permissions import parse_rule
         ("edit_file(src/**)", "edit_file", None, False),
         ("edit_file()", "edit_file", "", True),
         ("edit_file(a(b))", "edit_file", "a(b)", True),
+        ("edit_file(./src/*)", "edit_file", "src/a", True),
+        ("edit_file(src//./*)", "edit_file", "src/a", True),
+        ("edit_file(src/)", "edit_file", "src/a/b", True),
+        ("edit_file(src/)", "edit_file", "src", False),
+        ("edit_file(src)", "edit_file", "src/a", False),
+        ("edit_file(.)", "edit_file", ".", True),
+        ("edit_file(./)", "edit_file", "a/b", True),
+        ("edit_file(/src/*)", "edit_file", "src/a", False),
     ],
 )
 def test_rules_about_paths(rule: str, tool: str, target: str | None, matches: bool) -> None:

@@ -70,6 +70,9 @@ async def test_no_occurrence_names_what_is_near(work: Path, turn: FakeTurn) -> N
     said = await refused(work, turn, data, "def total(items):\n\treturn sum(item.price for item in items)", "x")
     assert "part of it stands in:\n  2:" in said
     assert (await refused(work, turn, data, "nothing like it", "x")).endswith("with all blanks")
+    # A word with a slip, in a line that is much longer or shares no word with it.
+    assert "most alike:\n  1: def total(items):" in await refused(work, turn, data, "totla", "x")
+    assert "most alike:\n  1: alpha" in await refused(work, turn, b"alpha\nbeta\n", "alpah", "x")
 
 
 @pytest.mark.parametrize("old", ["\n\n\n", "x" * 100_000, "漢" * 5000, "\ud800"])

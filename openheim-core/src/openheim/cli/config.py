@@ -90,7 +90,8 @@ def check(as_json: AsJson = False, trust: Trust = False) -> int:
             for finding in findings:
                 print(one_line(f"{word}: {_sentence(finding)}"))
         if not errors:
-            print_text(f"{config_file(options.current().config)} is fine")
+            verdict = "can be used" if warnings else "is fine"
+            print_text(f"{config_file(options.current().config)} {verdict}")
     return 1 if errors else 0
 
 

@@ -11,7 +11,8 @@ from openheim.config.checks import closest, finding_at
 from openheim.config.keys import shown_key
 from openheim.config.masking import without_keys
 from openheim.errors import OpenheimError, UsageError
-from openheim.permissions.rules import parse_rule
+from openheim.permissions.rules import canonical_glob, parse_rule
+from openheim.tools import PATH_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -36,30 +37,47 @@ def rules_about_no_tool(loaded: LoadedConfig, host: PluginHost) -> list[Finding]
         known = _known_tools(loaded, host)
     except OpenheimError:
         return []
-    return [*_findings(loaded, known)]
+    return [*_findings(loaded, known, {name for name, kind in known.items() if kind in PATH_KINDS})]
 
 
-def _known_tools(loaded: LoadedConfig, host: PluginHost) -> set[str]:
+def _known_tools(loaded: LoadedConfig, host: PluginHost) -> dict[str, str | None]:
     from openheim.runtime.toolboxes import Toolboxes
 
     context: ToolsContext = Toolboxes(loaded, host, ()).context(loaded.work_dir(Path.cwd()))
     # A rule about commands may well stand where they are not allowed.
     contexts = [replace(context, allow_shell=allowed) for allowed in (True, False)]
-    return {offer.tool.name for one in contexts for offer in host.tools(one, loaded.config.tools)}
+    offers = (offer for one in contexts for offer in host.tools(one, loaded.config.tools))
+    return {offer.tool.name: getattr(offer.tool, "kind", None) for offer in offers}
 
 
-def _findings(loaded: LoadedConfig, known: Collection[str]) -> Iterator[Finding]:
+def _named(tool: str, known: Collection[str]) -> set[str]:
+    return {name for name in known if fnmatchcase(name, tool)}
+
+
+def _leads_outside(glob: str) -> bool:
+    glob = canonical_glob(glob)
+    return glob.startswith(("/", "~")) or ".." in glob.split("/")
+
+
+def _findings(loaded: LoadedConfig, known: Collection[str], paths: set[str]) -> Iterator[Finding]:
     for layer in loaded.layers:
         permissions = layer.values.get("permissions", {})
         for key in ("allow", "deny"):
             for index, text in enumerate(permissions.get(key, ())):
                 try:
-                    tool = parse_rule(text).tool
+                    rule = parse_rule(text)
                 except UsageError:
                     continue
+                tool, path = rule.tool, ("permissions", key)
                 if any(fnmatchcase(name, tool) for name in known):
+                    if rule.target is not None and _leads_outside(rule.target) and _named(tool, known) <= paths:
+                        yield finding_at(
+                            [layer],
+                            path,
+                            f"{shown_key((*path, index))}: no path is spelled like this",
+                            "write it relative to the work directory, without ..",
+                        )
                     continue
-                path = ("permissions", key)
                 near = closest(tool, sorted(known))
                 yield finding_at(
                     [layer],

@@ -32,6 +32,7 @@ def _provider(name: str, *, active: bool) -> str:
     lines = [f"[providers.{name}]", f'kind = "{kind}"']
     if name == "local":
         lines.append('api_base = "http://127.0.0.1:8080/v1"   # any server that speaks the OpenAI Chat wire')
+        lines.append('default_model = "default"   # a name that the server knows: openheim models --refresh lists them')
     if model:
         lines.append(f'default_model = "{model}"')
     if variable:

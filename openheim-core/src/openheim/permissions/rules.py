@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from openheim.errors import UsageError
 
-__all__ = ("Rule", "parse_rule")
+__all__ = ("Rule", "canonical_glob", "parse_rule")
 
 _FORM = re.compile(r"(?P<tool>[\w*?\[\]-]+)(?:\((?P<target>.*)\))?", re.DOTALL)
 
@@ -62,8 +62,20 @@ def parse_rule(text: str) -> Rule:
     return Rule(form["tool"], form["target"])
 
 
+def canonical_glob(glob: str) -> str:
+    """A glob for paths as the paths themselves are spelled: without ``.`` and empty components.
+
+    One that ends with a slash is about everything in a directory.
+    """
+    components = [part for part in glob.split("/") if part not in ("", ".")]
+    if glob.endswith(("/", "/.")):
+        components.append("**")
+    return "/" * glob.startswith("/") + "/".join(components or ["."] if glob.strip("/") else components)
+
+
 @lru_cache(maxsize=256)
 def _path_pattern(glob: str) -> re.Pattern[str]:
+    glob = canonical_glob(glob)
     meaning = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
     return re.compile("".join(meaning.get(piece) or re.escape(piece) for piece in pieces), re.DOTALL)

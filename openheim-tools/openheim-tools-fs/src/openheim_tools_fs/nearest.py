@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 
 __all__ = ("nearest_lines",)
 
@@ -11,6 +12,9 @@ __all__ = ("nearest_lines",)
 MAX_LINES = 20_000
 MAX_LINE_CHARS = 300
 MAX_SHOWN = 3
+MAX_WORDS = 2_000
+
+_WORDS = re.compile(r"\w{3,80}")
 
 
 def nearest_lines(text: str, sought: str) -> str:
@@ -32,7 +36,22 @@ def nearest_lines(text: str, sought: str) -> str:
         matcher.set_seq1(line.strip()[:MAX_LINE_CHARS])
         if matcher.real_quick_ratio() > 0.6 and matcher.quick_ratio() > 0.6 and (ratio := matcher.ratio()) > 0.6:
             rated.append((-ratio, number, line))
-    return _clause("most alike", [(number, line) for _, number, line in sorted(rated)[:MAX_SHOWN]]) if rated else ""
+    alike = [(number, line) for _, number, line in sorted(rated)[:MAX_SHOWN]] or _with_words_alike(numbered, telling)
+    return _clause("most alike", alike) if alike else ""
+
+
+def _with_words_alike(numbered: list[tuple[int, str]], telling: str) -> list[tuple[int, str]]:
+    """Lines with a word that the longest word of ``telling`` may be a slip for."""
+    word = max(_WORDS.findall(telling), key=len, default="")
+    found: dict[str, tuple[int, str]] = {}
+    for number, line in numbered:
+        for other in _WORDS.findall(line[:MAX_LINE_CHARS]):
+            if abs(len(other) - len(word)) <= 2:
+                found.setdefault(other, (number, line))
+        if len(found) >= MAX_WORDS:
+            break
+    close = difflib.get_close_matches(word, found, MAX_SHOWN, 0.75)
+    return sorted(dict(found[one] for one in close).items())
 
 
 def _clause(what: str, lines: list[tuple[int, str]]) -> str:
