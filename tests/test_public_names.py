@@ -32,7 +32,7 @@ BESIDE = {
     "openheim.jsontext.parse",
     "openheim.jsontext.wire_bytes",
     "openheim.messages.image_type",
-    "openheim.provider_errors.mask_secrets",
+    "openheim.masking.mask_secrets",
     "openheim.service.HttpService",
     "openheim.service_settings.ServiceSettings",
 }

@@ -173,6 +173,10 @@ def test_a_server_is_reached_without_a_model_being_named(openheim: Command) -> N
         found = findings(openheim("doctor", "--json"))
         listed = openheim("models", "--refresh")
     assert found["provider test"][0] == "note" and "reached, 1 model, no default_model" in found["provider test"][1]
+    assert found["default provider"] == (
+        "problem",
+        "test, for which no model is named: set default_model in [providers.test]",
+    )
     assert listed.code == 0 and "qwen3" in listed.out and "none" in listed.out
     refused = openheim("run", "hi")
     assert refused.code == 2 and "no model is named for provider 'test'" in refused.err

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from openheim import FileChangedError
+from openheim import FileChangedError, ToolError
 from openheim.files import Files
 
 OLD, NEW = b"old content", b"new content " * 1000
@@ -80,7 +80,7 @@ def test_killed_at_every_stage(files: Files, call: str, moment: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
     written = (call, moment) == ("replace", "after")
     assert (files.root / "x").read_bytes() == (NEW if written else OLD)
-    left = [] if written or (call, moment) == ("open", "before") else [".openheim-0.tmp"]
+    left = [] if written or (call, moment) == ("open", "before") else [".openheim-unfinished-0"]
     assert names(files) == [*left, "x"]
     files.replace("another", b"1")
     assert names(files) == ["another", "x"]
@@ -115,14 +115,14 @@ def test_killed_at_random_moments(files: Files, long_counts: bool) -> None:
         content = (files.root / "x").read_bytes()
         assert len(content) == 50_000
         assert len(set(content)) == 1
-        assert set(names(files)) <= {"x", ".openheim-0.tmp"}
+        assert set(names(files)) <= {"x", ".openheim-unfinished-0"}
     files.replace("another", b"1")
     assert names(files) == ["another", "x"]
 
 
 def test_many_left_over_are_removed_at_once(files: Files) -> None:
     for number in (0, 1, 5, 9):
-        (files.root / f".openheim-{number}.tmp").write_bytes(b"half")
+        (files.root / f".openheim-unfinished-{number}").write_bytes(b"half")
     files.replace("x", NEW)
     assert names(files) == ["x"]
 
@@ -137,7 +137,7 @@ def test_what_is_being_written_stays(files: Files) -> None:
         writer.send_signal(signal.SIGSTOP)
         for number in range(5):
             files.replace(f"another-{number}", b"1")
-        assert ".openheim-0.tmp" in names(files)
+        assert ".openheim-unfinished-0" in names(files)
         assert (files.root / "x").read_bytes() == OLD
         writer.send_signal(signal.SIGCONT)
         writer.communicate("go on\n", timeout=30)
@@ -151,7 +151,7 @@ def test_what_is_being_written_stays(files: Files) -> None:
 
 @pytest.mark.parametrize("kind", ["directory", "link", "pipe", "locked"])
 def test_what_is_no_left_over_stays(tmp_path: Path, files: Files, kind: str) -> None:
-    taken = files.root / ".openheim-0.tmp"
+    taken = files.root / ".openheim-unfinished-0"
     (tmp_path / "outside").write_bytes(OLD)
     held = -1
     match kind:
@@ -166,7 +166,7 @@ def test_what_is_no_left_over_stays(tmp_path: Path, files: Files, kind: str) -> 
             held = os.open(taken, os.O_RDONLY)
             fcntl.flock(held, fcntl.LOCK_EX)
     files.replace("x", NEW)
-    assert names(files) == [".openheim-0.tmp", "x"]
+    assert names(files) == [".openheim-unfinished-0", "x"]
     assert (tmp_path / "outside").read_bytes() == OLD
     if held >= 0:
         os.close(held)
@@ -178,18 +178,18 @@ def test_where_there_are_no_locks_nothing_is_removed(files: Files, monkeypatch: 
     def none(fd: int, operation: int) -> None:
         raise OSError(95, "Operation not supported")
 
-    (files.root / ".openheim-0.tmp").write_bytes(b"half")
+    (files.root / ".openheim-unfinished-0").write_bytes(b"half")
     monkeypatch.setattr(fcntl, "flock", none)
     files.replace("x", NEW)
     assert (files.root / "x").read_bytes() == NEW
-    assert names(files) == [".openheim-0.tmp", "x"]
+    assert names(files) == [".openheim-unfinished-0", "x"]
 
 
 def test_what_somebody_removes_meanwhile_is_an_error(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     (files.root / "x").write_bytes(OLD)
 
     def remove(fd: int) -> None:
-        (files.root / ".openheim-0.tmp").unlink()
+        (files.root / ".openheim-unfinished-0").unlink()
 
     monkeypatch.setattr(os, "fsync", remove)
     with pytest.raises(FileChangedError, match="try again"):
@@ -226,3 +226,10 @@ def test_a_file_system_that_cannot_flush_is_no_error(files: Files, code: int, mo
     monkeypatch.setattr(os, "fsync", refuse)
     files.replace("x", NEW)
     assert (files.root / "x").read_bytes() == NEW
+
+
+@pytest.mark.parametrize("name", [".openheim-unfinished-0", ".openheim-unfinished-x"])
+def test_a_name_of_that_kind_is_given_to_nothing_else(files: Files, name: str) -> None:
+    with pytest.raises(ToolError, match="such a name is for files that are being written; choose another"):
+        files.replace(name, NEW)
+    assert names(files) == []

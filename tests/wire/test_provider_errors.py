@@ -26,7 +26,8 @@ from openheim.errors import (
     RateLimitedError,
     ServerError,
 )
-from openheim.provider_errors import MESSAGE_LIMIT, classify, classify_payload, mask_secrets
+from openheim.masking import mask_secrets
+from openheim.provider_errors import MESSAGE_LIMIT, classify, classify_payload
 from openheim.providers import ProviderSettings
 from openheim.retry import RetryPolicy
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from openheim.errors import (
@@ -26,6 +25,7 @@ from openheim.errors import (
     RateLimitedError,
     ServerError,
 )
+from openheim.masking import mask_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from openheim.providers import ProviderSettings
 
-__all__ = ("MESSAGE_LIMIT", "classify", "classify_payload", "mask_secrets")
+__all__ = ("MESSAGE_LIMIT", "classify", "classify_payload")
 
 #: Characters of a service's own message that are passed on.
 MESSAGE_LIMIT = 500
@@ -129,9 +129,6 @@ _BILLING_TEXTS = ("credit balance is too low", "reached your specified api usage
 
 _THROTTLE_TEXTS = ("throttlingexception", "rate limit", "too many requests", "tokens per minute", "requests per minute")
 
-#: What is masked as one: a single character, or backslashes in a row.
-_RUNS = re.compile(r"\\+|[^\\]", re.DOTALL)
-
 #: Characters of a message that are looked through for secrets; those behind them are not shown.
 _MASKED_LIMIT = 64 * 1024
 
@@ -218,36 +215,6 @@ def classify_payload(
         retry_after_secs=_wait_in(details),
         retryable=_is_retryable(kind, effective, is_page=payload is None and bool(body)),
     )
-
-
-def mask_secrets(text: str, settings: ProviderSettings | None) -> str:
-    """``text`` without the :attr:`~openheim.providers.ProviderSettings.secrets` of an entry, however they are escaped:
-    as in JSON, also within another JSON text, and as in addresses."""
-    for secret in settings.secrets if settings is not None else ():
-        # Placeholders such as "x", which local servers are given, are no secrets and would tear up every message.
-        if len(secret) >= 4:
-            text = _escaped_form(secret).sub("***", text)
-    return text
-
-
-@lru_cache(maxsize=64)
-def _escaped_form(secret: str) -> re.Pattern[str]:
-    return re.compile("".join(_run_form(run[0], len(run[0])) for run in _RUNS.finditer(secret)))
-
-
-def _run_form(run: str, size: int) -> str:
-    """A pattern for one character, or for some backslashes: as they are, and as writers of JSON and of addresses may
-    write them (RFC 8259, 7; RFC 3986, 2.1). JSON within JSON doubles the backslashes, up to three times here."""
-    in_address = "".join(f"%{byte:02x}" for byte in run[0].encode("utf-8", "surrogatepass"))
-    in_json = "".join(rf"\\{{1,8}}+u{unit.hex()}" for unit in _units(run[0]))
-    if run[0] == "\\":
-        return rf"(?:(?i:{in_json}|{in_address})|\\){{{size},{8 * size}}}"
-    return rf"(?:\\{{0,8}}+{re.escape(run)}|(?i:{in_json}|{in_address}))"
-
-
-def _units(character: str) -> list[bytes]:
-    encoded = character.encode("utf-16-be", "surrogatepass")
-    return [encoded[start : start + 2] for start in range(0, len(encoded), 2)]
 
 
 def _kind(status: int, words: list[str], said: str, body: str) -> type[ProviderError]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from openheim.config.load import LoadedConfig
+    from openheim.config.selection import Selection
     from openheim.plugins.host import PluginHost
     from openheim.runtime import Runtime
 
@@ -194,6 +195,19 @@ def _keys(host: PluginHost) -> Iterator[Finding]:
             yield Finding(f"key {variable}", "note", f"not used: its provider's plugin is not installed; {advice}")
 
 
+def _default_provider(runtime: Runtime, selection: Selection) -> Finding:
+    name, model = selection.settings.name, selection.model
+    try:
+        model = model or runtime.provider(name)[0].default_model
+    except OpenheimError:
+        pass  # The finding about this provider tells it.
+    else:
+        if not model:
+            detail = f"{name}, for which no model is named: set default_model in [providers.{name}]"
+            return Finding("default provider", "problem", detail)
+    return Finding("default provider", "note" if selection.notice else "ok", name)
+
+
 def _providers(runtime: Runtime, offline: bool) -> Iterator[Finding]:
     from openheim.cli.reaching import examine_providers
     from openheim.config.selection import select_provider
@@ -202,7 +216,7 @@ def _providers(runtime: Runtime, offline: bool) -> Iterator[Finding]:
     try:
         selection = select_provider(runtime.loaded.config, installed=lambda: runtime.host.names("providers"))
         names.add(selection.settings.name)
-        yield Finding("default provider", "note" if selection.notice else "ok", selection.settings.name)
+        yield _default_provider(runtime, selection)
     except OpenheimError as err:
         yield Finding("default provider", "problem", str(err))
     yield from examine_providers(runtime, sorted(names), offline=offline)

@@ -11,7 +11,7 @@ from openheim.config.masking import without_keys
 from openheim.config.selection import resolve_entry
 from openheim.errors import AuthError, BillingError, OpenheimError, ProviderError, ServerError
 from openheim.findings import Finding
-from openheim.provider_errors import mask_secrets
+from openheim.masking import mask_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

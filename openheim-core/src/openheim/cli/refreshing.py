@@ -9,7 +9,7 @@ import anyio
 from openheim.cli.failures import warn
 from openheim.cli.starting import note
 from openheim.errors import OpenheimError
-from openheim.provider_errors import mask_secrets
+from openheim.masking import mask_secrets
 from openheim.runtime.model_lists import ListSource, ask_for_models, store_models
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from openheim.errors import ToolError
-from openheim.files._unfinished import unfinished_file
+from openheim.files._unfinished import is_kept_name, unfinished_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,6 +89,8 @@ def replace_file(place: Place, data: bytes, expected: FileVersion | None) -> boo
         OSError: it cannot be written, or is no regular file. The old content is there as before.
     """
     directory = place.directory
+    if is_kept_name(place.name):
+        raise OSError(errno.EINVAL, "such a name is for files that are being written; choose another")
     old = _regular_or_none(place)
     if old is not None and not directory.may_write(place.name):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

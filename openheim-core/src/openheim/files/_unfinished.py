@@ -1,9 +1,10 @@
 """Content on its way into a file: a file beside it, which no killed process leaves there for long.
 
-Its name is one of a row, ``.openheim-0.tmp`` and on, and whoever writes holds a lock on it. So the next who writes in
-the directory, in whatever process, comes across what a killed one left, sees that nobody holds it, and removes it;
-without listing the directory, which may be long, and without asking which processes live, which cannot be known across
-containers. A file with no name (``O_TMPFILE``) would not do: it can be given a free name only, never one that is taken.
+Its name is one of a row, ``.openheim-unfinished-0`` and on, which nothing else may be given, and whoever writes holds a
+lock on it. So the next who writes in the directory, in whatever process, comes across what a killed one left, sees that
+nobody holds it, and removes it; without listing the directory, which may be long, and without asking which processes
+live, which cannot be known across containers. A file with no name (``O_TMPFILE``) would not do: it can be given a free
+name only, never one that is taken.
 
 Where there are no locks (Windows, some network file systems) names are passed over that are taken, whoever's they are.
 """
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from openheim.files._directory import Directory
 
-__all__ = ("UnfinishedFile", "unfinished_file")
+__all__ = ("UnfinishedFile", "is_kept_name", "unfinished_file")
 
 try:
     import fcntl
@@ -29,6 +30,7 @@ except ImportError:  # Windows.
 else:
     HAVE_LOCKS = True
 
+_PREFIX = ".openheim-unfinished-"
 #: Names in the row; beyond them a name is made up.
 MAX_NUMBER = 1000
 #: After so many free names in a row nothing more is expected. Names are taken from the beginning.
@@ -111,7 +113,12 @@ def _created(directory: Directory, mode: int) -> tuple[int, UnfinishedFile]:
 
 
 def _name(number: int | str) -> str:
-    return f".openheim-{number}.tmp"
+    return f"{_PREFIX}{number}"
+
+
+def is_kept_name(name: str) -> bool:
+    """Whether a name is kept for unfinished files: whatever has it may be removed by the next write."""
+    return name.startswith(_PREFIX)
 
 
 def _is_ours(fd: int) -> bool:

@@ -20,7 +20,7 @@ from openheim import (
     token_count,
 )
 from openheim.jsontext import is_deep
-from openheim.provider_errors import mask_secrets
+from openheim.masking import mask_secrets
 from openheim_provider_gemini.contents import PART, is_writable
 from openheim_provider_gemini.signatures import SignedSpan, opaque_from
 

@@ -10,9 +10,16 @@ from openheim import ToolError
 from openheim_tools_fs.needed import required_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ("Engine", "Matcher", "PatternTooSlowError", "TextTooSlowError", "bad_pattern", "open_matcher")
+
+
+#: Bytes that RE2 is handed at once, times the size of the pattern's program: some tenths of a second at worst. Its time
+#: is in proportion to both, and nothing can end it before it is done.
+MAX_WORK = 100_000_000
+#: Of that text at least, whatever the pattern.
+MIN_TEXT = 16 * 1024
 
 
 class TextTooSlowError(Exception):
@@ -53,8 +60,11 @@ class Matcher:
 
 
 @contextmanager
-def open_matcher(pattern: str, *, ignore_case: bool) -> Iterator[Matcher]:
+def open_matcher(pattern: str, *, ignore_case: bool, check: Callable[[], None]) -> Iterator[Matcher]:
     """A matcher for the block: RE2 where it is installed, else Python's ``re`` in a process that is ended if it hangs.
+
+    Args:
+        check: called between parts of long texts; what it raises ends the matching.
 
     Raises:
         ToolError: the pattern is none.
@@ -66,7 +76,7 @@ def open_matcher(pattern: str, *, ignore_case: bool) -> Iterator[Matcher]:
     needed = b"" if ignore_case else required_text(pattern)
     re2 = _re2_module()
     if re2 is not None:
-        yield Matcher(_Re2(re2, pattern, ignore_case), needed)
+        yield Matcher(_Re2(re2, pattern, ignore_case, check), needed)
         return
     from openheim_tools_fs.re_process import ReProcess
 
@@ -92,9 +102,10 @@ def _re2_module() -> Any:
 
 
 class _Re2:
-    """RE2: time in proportion to the text, whatever the pattern."""
+    """RE2: time in proportion to the text, and to the pattern with its counted repetitions written out."""
 
-    def __init__(self, re2: Any, pattern: str, ignore_case: bool) -> None:
+    def __init__(self, re2: Any, pattern: str, ignore_case: bool, check: Callable[[], None]) -> None:
+        self._check = check
         options = re2.Options()
         options.case_sensitive = not ignore_case
         options.never_nl = True
@@ -104,14 +115,30 @@ class _Re2:
         except re2.error as err:
             reason = err.args[0]
             raise bad_pattern(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from err
+        self._most = max(MIN_TEXT, MAX_WORK // max(1, self._pattern.programsize))
 
     def hits(self, block: bytes) -> Iterator[int]:
         start = 0
-        while start < len(block) and (match := self._pattern.search(block, start)) is not None:
-            place = match.start()
-            if place == len(block) and block.endswith(b"\n"):
-                return  # Behind the last line, where there is no line.
-            yield place
-            start = block.find(b"\n", place) + 1
-            if not start:
-                return
+        for part_start, end in self._parts(block):
+            start = max(start, part_start)
+            while start < end and (match := self._pattern.search(block, start, end)) is not None:
+                place = match.start()
+                if place == end and block[end - 1 : end] == b"\n":
+                    break  # Behind the last line, where there is no line.
+                yield place
+                start = block.find(b"\n", place) + 1
+                if not start:
+                    return
+
+    def _parts(self, block: bytes) -> Iterator[tuple[int, int]]:
+        """Where the parts of a block begin and end: at line ends, but for lines that are too long to be one."""
+        start = 0
+        while start < len(block):
+            end = start + self._most
+            if end < len(block):
+                end = block.rfind(b"\n", start, end) + 1 or end
+                self._check()
+            else:
+                end = len(block)
+            yield start, end
+            start = end

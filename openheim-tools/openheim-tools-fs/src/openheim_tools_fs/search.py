@@ -106,7 +106,8 @@ class _Search:
             raise ToolError(f"{self._query.path!r} does not exist")
         if found.kind == "other":
             raise ToolError(f"{self._query.path!r} is a pipe, socket or device, not a file")
-        with open_matcher(self._query.pattern, ignore_case=self._query.ignore_case) as matcher:
+        query = self._query
+        with open_matcher(query.pattern, ignore_case=query.ignore_case, check=self._check) as matcher:
             try:
                 if found.kind == "directory":
                     self._search_below(top, matcher)
