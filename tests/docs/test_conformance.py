@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,17 @@ NAMED = sorted(set(re.findall(r"`(tests/[\w/.]+)::(\w+)`", PAGE)))
 
 
 def test_tests_are_named() -> None:
-    rows = [line for line in PAGE.splitlines() if re.match(r"\| \d+ \|", line)]
+    rows = [line for line in PAGE.splitlines() if re.match(r"\| \d", line)]
     assert rows
     assert not [row for row in rows if "::" not in row]
+
+
+def test_each_check_stands_once() -> None:
+    """A row holds one check or more (``2, 3``)."""
+    cells = re.findall(r"^\| (\d[^|]*) \|", PAGE, re.MULTILINE)
+    checks = Counter(check for cell in cells for check in cell.split(", "))
+    assert all(map(str.isdecimal, checks))
+    assert [check for check, times in checks.items() if times > 1] == []
 
 
 @pytest.mark.parametrize(("file", "name"), NAMED)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import pytest
 
+from openheim.testing import EmbedderContract, ProviderContract, ToolsetContract
+
 FOLDER = Path(__file__).parent
 SUITES = FOLDER / "suites"
 
-#: A child runs some hundreds of tests; the first test that asks waits for all of them.
+#: A child runs some hundreds of tests.
 TIMEOUT_SECS = 180
 pytestmark = pytest.mark.timeout(TIMEOUT_SECS)
 
@@ -78,6 +82,15 @@ TOOLSETS: dict[str, set[str]] = {
     "TestNoisy": {"test_import_does_nothing_else"},
     "TestAsyncHook": {"..."},
     "TestWrongArgument": {"..."},
+}
+
+#: Of suites whose tools take their time in each call: the tests about that, and one that shows that the tools work.
+SLOW = {
+    "TestNeverCancelled": ("test_sample_calls_succeed", "test_cancelling_ends_a_call"),
+    "TestSleepsOnTheLoop": ("test_sample_calls_succeed", "test_the_event_loop_goes_on"),
+    "TestWorksOnTheLoop": ("test_sample_calls_succeed", "test_the_event_loop_goes_on"),
+    "TestBlocksWhereItIsSlow": ("test_sample_calls_succeed", "test_the_event_loop_goes_on"),
+    "TestSleepsInAThread": ("test_sample_calls_succeed", "test_the_event_loop_goes_on"),
 }
 
 PROVIDERS: dict[str, set[str]] = {
@@ -147,6 +160,42 @@ EMBEDDERS: dict[str, set[str]] = {
 }
 
 
+class Kind(NamedTuple):
+    """A contract, with the file that has its suites.
+
+    Args:
+        parts: how many children share the suites, so that workers which run tests at a time share the work.
+    """
+
+    contract: type
+    file: Path
+    expected: dict[str, set[str]]
+    parts: int
+
+    @property
+    def tests(self) -> set[str]:
+        return {name for name in dir(self.contract) if name.startswith("test_")}
+
+    def failures(self, suite: str) -> set[str]:
+        if self.expected[suite] == {"..."}:
+            return {test for test in self.tests if not test.startswith("test_import")}
+        return self.expected[suite]
+
+
+KINDS = {
+    "toolsets": Kind(ToolsetContract, SUITES / "toolset_suites.py", TOOLSETS, 2),
+    "providers": Kind(ProviderContract, SUITES / "provider_suites.py", PROVIDERS, 2),
+    "embedders": Kind(EmbedderContract, SUITES / "embedder_suites.py", EMBEDDERS, 1),
+}
+
+
+def parts() -> Iterator[Any]:
+    for name, kind in KINDS.items():
+        for first in range(kind.parts):
+            suites = list(kind.expected)[first :: kind.parts]
+            yield pytest.param(kind, suites, id=f"{name}, {first + 1} of {kind.parts}")
+
+
 def child_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [
@@ -170,69 +219,38 @@ def child_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[s
     )
 
 
-def outcomes(suites: Path, folder: Path) -> dict[str, dict[str, bool]]:
-    """Suite to test to whether it failed, or could not be set up, with any of its parameters."""
+def failures(file: Path, suites: list[str], folder: Path) -> tuple[dict[str, set[str]], str]:
+    """Suite to the tests that failed in it, or could not be set up, with any of their parameters; and what was said."""
     report = folder / "report.xml"
-    done = child_pytest(folder, f"--junitxml={report}", str(suites))
+    whole = [f"{file}::{suite}" for suite in suites if suite not in SLOW]
+    selected = [f"{file}::{suite}::{test}" for suite in suites for test in SLOW.get(suite, ())]
+    done = child_pytest(folder, f"--junitxml={report}", "--tb=line", *whole, *selected)
     assert report.is_file(), done.stdout + done.stderr
-    found: dict[str, dict[str, bool]] = defaultdict(dict)
+    failed: dict[str, set[str]] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         suite = case.get("classname", "").rpartition(".")[2]
         test = case.get("name", "").partition("[")[0]
         assert case.find("skipped") is None, f"{suite}.{test} is skipped, which says nothing"
-        failed = case.find("failure") is not None or case.find("error") is not None
-        found[suite][test] = found[suite].get(test, False) or failed
-    return found
+        found = failed.setdefault(suite, set())
+        if case.find("failure") is not None or case.find("error") is not None:
+            found.add(test)
+    return failed, done.stdout
 
 
-@pytest.fixture(scope="module")
-def toolset_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bool]]:
-    return outcomes(SUITES / "toolset_suites.py", tmp_path_factory.mktemp("toolsets"))
+@pytest.mark.parametrize(("kind", "suites"), [*parts()])
+def test_suites(kind: Kind, suites: list[str], tmp_path: Path) -> None:
+    failed, said = failures(kind.file, suites, tmp_path)
+    assert failed == {suite: kind.failures(suite) for suite in suites}, said
 
 
-@pytest.fixture(scope="module")
-def provider_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bool]]:
-    return outcomes(SUITES / "provider_suites.py", tmp_path_factory.mktemp("providers"))
+@pytest.mark.parametrize("kind", [*KINDS.values()], ids=[*KINDS])
+def test_every_suite_is_expected(kind: Kind) -> None:
+    assert set(re.findall(r"^class (Test\w+)", kind.file.read_text(encoding="utf-8"), re.MULTILINE)) == {*kind.expected}
 
 
-@pytest.fixture(scope="module")
-def embedder_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bool]]:
-    return outcomes(SUITES / "embedder_suites.py", tmp_path_factory.mktemp("embedders"))
-
-
-def check(found: dict[str, bool], expected: set[str]) -> None:
-    failed = {test for test, has_failed in found.items() if has_failed}
-    if expected == {"..."}:
-        expected = {test for test in found if not test.startswith("test_import")}
-    assert failed == expected
-
-
-@pytest.mark.parametrize("suite", TOOLSETS)
-def test_toolset_suites(suite: str, toolset_outcomes: dict[str, dict[str, bool]]) -> None:
-    check(toolset_outcomes[suite], TOOLSETS[suite])
-
-
-@pytest.mark.parametrize("suite", PROVIDERS)
-def test_provider_suites(suite: str, provider_outcomes: dict[str, dict[str, bool]]) -> None:
-    check(provider_outcomes[suite], PROVIDERS[suite])
-
-
-@pytest.mark.parametrize("suite", EMBEDDERS)
-def test_embedder_suites(suite: str, embedder_outcomes: dict[str, dict[str, bool]]) -> None:
-    check(embedder_outcomes[suite], EMBEDDERS[suite])
-
-
-def test_every_suite_is_expected_and_every_test_can_fail(
-    toolset_outcomes: dict[str, dict[str, bool]],
-    provider_outcomes: dict[str, dict[str, bool]],
-    embedder_outcomes: dict[str, dict[str, bool]],
-) -> None:
-    assert set(toolset_outcomes) == set(TOOLSETS)
-    assert set(provider_outcomes) == set(PROVIDERS)
-    assert set(embedder_outcomes) == set(EMBEDDERS)
-    suites = [*toolset_outcomes.values(), *provider_outcomes.values(), *embedder_outcomes.values()]
-    tests = {test for suite in suites for test in suite}
-    assert tests == {test for suite in suites for test, has_failed in suite.items() if has_failed}
+def test_every_test_can_fail() -> None:
+    tests = {test for kind in KINDS.values() for test in kind.tests}
+    assert tests == {test for kind in KINDS.values() for suite in kind.expected for test in kind.failures(suite)}
 
 
 @pytest.mark.parametrize(
@@ -259,7 +277,8 @@ def test_an_inherited_test_may_be_expected_to_fail_with_a_reason(tmp_path: Path)
         "    def test_descriptions_are_there(self, tools):\n"
         "        super().test_descriptions_are_there(tools)"
     )
-    done = child_pytest(tmp_path, str(suite_file(tmp_path, body, plugin="kit_toolsets:no_description")))
+    file = suite_file(tmp_path, body, plugin="kit_toolsets:no_description")
+    done = child_pytest(tmp_path, f"{file}::TestMine::test_descriptions_are_there")
     assert done.returncode == 0, done.stdout
     assert "1 xfailed" in done.stdout
 

@@ -84,9 +84,10 @@ RAW = [(case["case"], row) for case in CASES.values() for row in case.get("rows"
 @pytest.mark.parametrize(("case", "row"), RAW, ids=[f"{case}-{row['then']}" for case, row in RAW])
 async def test_raw_answers(case: str, row: Mapping[str, Any]) -> None:
     expect = row["expect"]
+    limit_secs = 0.5 if row["then"].startswith("drip") else 3
     with played(row["raw"].encode(), row["then"]) as port, anyio.fail_after(expect["within_s"]):
         try:
-            text, ok = await page_of(f"http://page.test:{port}/", settings={"timeout_secs": 3}), True
+            text, ok = await page_of(f"http://page.test:{port}/", settings={"timeout_secs": limit_secs}), True
         except ToolError as err:
             text, ok = str(err), False
     assert expect.get("ok", ok) is ok

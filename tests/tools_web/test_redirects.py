@@ -31,6 +31,24 @@ async def test_redirects(status: int, location: str, shown: str) -> None:
     assert f"{url} redirects to {shown.replace('PORT', str(server.port))} (status {status})" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("location", "advice"),
+    [
+        ("HTTPS://other.test/", "so fetch that address if you want what is there"),
+        ("javascript:alert(1)", "and only http:// and https:// can be fetched"),
+        ("file:///etc/passwd", "and only http:// and https:// can be fetched"),
+    ],
+)
+async def test_only_an_address_of_the_web_is_advised(location: str, advice: str) -> None:
+    async with ScriptedServer([raw(b"", status=302, headers={"location": location})]) as server:
+        url = f"http://page.test:{server.port}/"
+        with pytest.raises(ToolError) as caught:
+            await page_of(url)
+    assert str(caught.value).lower() == (
+        f"{url} redirects to {location.lower()} (status 302); redirects are not followed, {advice}"
+    )
+
+
 async def test_a_redirect_to_nowhere() -> None:
     async with ScriptedServer([raw(b"hello", status=302, content_type="text/plain")]) as server:
         with pytest.raises(ToolError, match=r"answered with status 302 \(Found\)"):
@@ -59,6 +77,12 @@ LEADS_ON = "[the page leads on to {}, which is not followed; fetch that address 
         ("0; url=b", ""),
         ("600; url=/x", ""),
         ("url=/x", ""),
+        ("0; url=javascript:alert(1)", ""),
+        ("0; url=' JavaScript:alert(1)'", ""),
+        ("0; url=data:text/html,hello", ""),
+        ("0; url=file:///etc/passwd", ""),
+        ("0; url=mailto:a@b.test", ""),
+        ("0; url=HTTPS://other.test/", "HTTPS://other.test/"),
     ],
 )
 @pytest.mark.parametrize("in_header", [False, True])
@@ -71,3 +95,15 @@ async def test_pages_that_lead_on(content: str, there: str, in_header: bool) -> 
         assert len(server.requests) == 1
     note = f"\n{LEADS_ON.format(there.replace('PORT', str(server.port)))}" if there else ""
     assert text == f"Moved{note}"
+
+
+async def test_where_a_page_leads_is_the_first_address_of_the_web_in_it() -> None:
+    body = (
+        "<base href='data:,x'><meta http-equiv=refresh content='0;url=/x'>"
+        "<meta http-equiv=refresh content='0;url=javascript:alert(1)'>"
+        "<meta http-equiv=refresh content='0;url=http://other.test/'><p>Moved"
+    )
+    headers = {"refresh": "0; url=http://last.test/"}
+    async with ScriptedServer([raw(body, content_type="text/html", headers=headers)]) as server:
+        text = await page_of(f"http://page.test:{server.port}/")
+    assert text == f"Moved\n{LEADS_ON.format('http://other.test/')}"

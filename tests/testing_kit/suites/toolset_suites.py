@@ -1,10 +1,18 @@
 """The toolset suite over each toolset of ``kit_toolsets``. Run by ``test_contracts`` in a child process."""
 
+import gc
+
 import pytest
 
 from openheim.testing import ToolsetContract
 
 SAMPLES = {"echo": {"text": "hello"}, "first_line": {"path": "README.md"}}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def frozen():
+    """The collector, which each suite runs, need not look through what pytest has collected."""
+    gc.freeze()
 
 
 class TestGood(ToolsetContract):

@@ -15,6 +15,7 @@ __all__ = ("Copies", "CopyKey")
 #: Bounds for all sessions together, since each process has one toolset. Whatever is dropped is fetched again.
 MAX_PAGES = 32
 MAX_MEMORY_BYTES = 16 * 1024 * 1024
+#: What is older is not used. It goes with the next call of any session, since no timer is worth 16 MiB.
 MAX_AGE_SECS = 900.0
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from openheim_tools_web.html_tokens import read_tokens, unescaped
 from openheim_tools_web.lines import Lines
 from openheim_tools_web.skipping import Skipping
-from openheim_tools_web.urls import joined
+from openheim_tools_web.urls import is_web_address, joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,13 +62,16 @@ class ReadablePage:
     leads_to: str = ""
 
 
-def refresh_target(refresh: str) -> str:
-    """The address in a ``refresh``, a header or an element; ``""`` if there is none, or only after a time.
+def refresh_target(base: str, refresh: str) -> str:
+    """Where a ``refresh`` leads, a header or an element; ``""`` if nowhere on the web, or only after a time.
 
     HTML Standard, "shared declarative refresh steps".
     """
     found = _REFRESH.match(refresh)
-    return found[3].strip() if found and int(found[1]) <= MAX_REFRESH_SECS else ""
+    if not found or not (reference := found[3].strip()) or int(found[1]) > MAX_REFRESH_SECS:
+        return ""
+    there = joined(base, reference)
+    return there if is_web_address(there) else ""
 
 
 def readable_page(source: str, address: str) -> ReadablePage:
@@ -174,8 +177,8 @@ class _Reader:
                 if href := attributes.get("href", "").strip():
                     self._base = joined(self._base, unescaped(href))[:MAX_HREF_CHARS]
             case "meta" if attributes.get("http-equiv", "").strip().lower() == "refresh" and not self._leads_to:
-                if there := refresh_target(unescaped(attributes.get("content", ""))):
-                    self._leads_to = joined(self._base, there)[:MAX_HREF_CHARS]
+                there = refresh_target(self._base, unescaped(attributes.get("content", "")))
+                self._leads_to = there[:MAX_HREF_CHARS]
             case "main" | "article":
                 self._end_link()
                 self._parts[name].begin(self._lines)

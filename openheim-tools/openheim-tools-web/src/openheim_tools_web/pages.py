@@ -13,7 +13,7 @@ from openheim_tools_web.charsets import decoded
 from openheim_tools_web.contents import content_of, is_gibberish, media_type, sniffed
 from openheim_tools_web.fetching import Page, fetch
 from openheim_tools_web.html_text import readable_page, refresh_target
-from openheim_tools_web.urls import joined
+from openheim_tools_web.urls import is_web_address, joined
 
 if TYPE_CHECKING:
     from openheim_tools_web.guard import Guard
@@ -89,10 +89,10 @@ def _check_status(page: Page, url: WebUrl) -> None:
         except UnicodeError:
             pass  # It is in Latin-1 already.
         there = _printable(joined(str(url), location))[:MAX_LOCATION_CHARS]
-        raise ToolError(
-            f"{url} redirects to {there} (status {page.status}); redirects are not followed, so fetch that address if"
-            " you want what is there"
-        )
+        advice = "so fetch that address if you want what is there"
+        if not is_web_address(there):
+            advice = "and only http:// and https:// can be fetched"
+        raise ToolError(f"{url} redirects to {there} (status {page.status}); redirects are not followed, {advice}")
     if 200 <= page.status < 300:
         return
     phrase = HTTPStatus(page.status).phrase if page.status in HTTPStatus._value2member_map_ else "unknown"
@@ -124,7 +124,7 @@ def _text(page: Page, url: WebUrl, raw: bool) -> str:
     if is_gibberish(page.body, text):
         raise _not_text(f"the server calls it {_printable(media_type(content_type))[:100]}, and it looks like no text")
     notes = []
-    leads_to = joined(str(url), refresh_target(page.headers.get("refresh", "")))
+    leads_to = refresh_target(str(url), page.headers.get("refresh", ""))
     if kind == "html" and not raw:
         readable = readable_page(text, str(url))
         text = f"Title: {readable.title}\n\n{readable.text}" if readable.title else readable.text
@@ -138,7 +138,7 @@ def _text(page: Page, url: WebUrl, raw: bool) -> str:
     text = text.encode("utf-8", "replace").decode("utf-8")
     if not text.strip():
         text = _without_text(page, html=kind == "html" and not raw)
-    if leads_to != str(url):
+    if leads_to not in ("", str(url)):
         there = _printable(leads_to)[:MAX_LOCATION_CHARS]
         notes.append(
             f"the page leads on to {there}, which is not followed; fetch that address if you want what is there"

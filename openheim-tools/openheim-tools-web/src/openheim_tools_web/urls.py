@@ -13,7 +13,7 @@ from openheim import ToolError
 if TYPE_CHECKING:
     from openheim_tools_web.ranges import Address
 
-__all__ = ("MAX_URL_LENGTH", "WebUrl", "joined", "parse_host", "parse_url")
+__all__ = ("MAX_URL_LENGTH", "WebUrl", "is_web_address", "joined", "parse_host", "parse_url")
 
 MAX_URL_LENGTH = 8192
 
@@ -163,6 +163,11 @@ def _canonical_path(text: str) -> str:
     if parts and parts[-1] in (".", ".."):
         kept.append("")
     return "/" + "/".join(kept) + separator + query
+
+
+def is_web_address(url: str) -> bool:
+    """Whether an address is one of the web, whatever else may be wrong with it."""
+    return url.lower().startswith(tuple(f"{scheme}://" for scheme in _PORTS))
 
 
 def joined(base: str, reference: str) -> str:
