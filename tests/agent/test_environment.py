@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,61 @@ def test_keys_of_providers_that_are_not_in_use_are_hidden_too(tmp_path: Path, mo
     runtime.new_session(provider=ScriptedProvider([]), cwd=tmp_path)
     assert "canary" not in str(runtime.tool_env())
     assert "PATH" in runtime.tool_env()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Authorization: Bearer abcdef123456",
+        "AUTHORIZATION: bearer abcdef123456",
+        "Basic dXNlcjpwYXNz",
+        "//registry.example/:_authToken=abc",
+        "rk_test_abcdefghijklmnop",
+        "hvs.abcdefghijklmnop",
+    ],
+)
+def test_values_that_carry_a_credential(value: str) -> None:
+    assert filtered_environment({"ANY": value}) == {}
+
+
+@pytest.mark.parametrize("value", ["basic auth", "a bearer of news", "authorization", "the basics are here now"])
+def test_words_alone_are_no_credential(value: str) -> None:
+    assert filtered_environment({"ANY": value}) == {"ANY": value}
+
+
+def git(**settings: str) -> dict[str, str]:
+    pairs = [(key.replace("__", "."), value) for key, value in settings.items()]
+    found = {"GIT_CONFIG_COUNT": str(len(pairs))}
+    for number, (key, value) in enumerate(pairs):
+        found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
+
+
+def test_settings_of_git_pass_whole_but_for_secrets() -> None:
+    given = git(http__extraheader="X-Any: thing", safe__directory="/src", core__pager="cat", url__token="abcd")
+    assert filtered_environment(given) == git(safe__directory="/src", core__pager="cat")
+    assert filtered_environment(git(http__extraheader="Authorization: Bearer abcdef123456")) == {}
+
+
+@pytest.mark.parametrize("count", ["", "-1", "x", "²", "99999"])
+def test_settings_of_git_that_cannot_be_read_are_left_out(count: str) -> None:
+    assert filtered_environment(git(safe__directory="/src") | {"GIT_CONFIG_COUNT": count}) == {}
+
+
+def test_half_a_setting_of_git_is_left_out() -> None:
+    given = git(safe__directory="/a", core__pager="cat")
+    del given["GIT_CONFIG_VALUE_0"]
+    assert filtered_environment(given) == git(core__pager="cat")
+
+
+#: As long as a variable may be on Linux.
+LONGEST = 128 * 1024
+
+
+@pytest.mark.parametrize("piece", ["http://a:b/c,", "://a:", "-eyJaaaaaaaa", "-----BEGIN A", "pass ", "bearer ", "sk-"])
+def test_no_value_takes_long(piece: str) -> None:
+    environment = {"ANY": (piece * LONGEST)[:LONGEST]}
+    start = time.process_time()
+    filtered_environment(environment)
+    # It took seconds where a repetition had no bound.
+    assert time.process_time() - start < 1

@@ -192,8 +192,7 @@ def test_check_finds_all_that_is_wrong(openheim: Command, tmp_path: Path) -> Non
 
 def test_check_names_rules_about_no_path(openheim: Command) -> None:
     openheim.configure(
-        "[permissions]\n"
-        'deny = ["read_file(/etc/*)", "*_file(~/x)", "search(../a)", "read_file(./a)", "*(/a)"]\n'
+        '[permissions]\ndeny = ["read_file(/etc/*)", "*_file(~/x)", "search(../a)", "read_file(./a)", "*(/a)"]\n'
     )
     warnings = openheim("config", "check", "--json").json["warnings"]
     assert [one["message"] for one in warnings] == [
