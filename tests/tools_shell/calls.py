@@ -12,12 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
-from openheim import TextBlock, Tool, ToolResult, ToolsContext, Turn
+from openheim import TextBlock, Tool, ToolError, ToolResult, ToolsContext, Turn
 from openheim.testing import FakeTurn
 from openheim_tools_shell.plugin import openheim_tools
 
-__all__ = ("ATTACKS", "HARD_TO_END", "Ready", "Shell", "alive", "attacked", "wait_until_gone")
+__all__ = (
+    "ATTACKS",
+    "HARD_TO_END",
+    "Ready",
+    "Shell",
+    "alive",
+    "attacked",
+    "refused",
+    "tree",
+    "wait_until_gone",
+)
 
 #: What the end of a command must not leave behind: chains of forks, ``nohup``, sessions of their own, an ignored TERM.
 HARD_TO_END: Mapping[str, str] = {
@@ -96,6 +107,18 @@ class Shell:
 
     def alive(self) -> list[int]:
         return alive(self.mark)
+
+
+async def refused(shell: Shell, command: str, **arguments: Any) -> str:
+    """The error of a call, as the model gets it."""
+    with pytest.raises(ToolError) as caught:
+        await shell(command, **arguments)
+    return str(caught.value)
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """The files of a folder by their names, with what is in them."""
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 class Ready:
