@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import string
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,8 +29,7 @@ _HARMLESS = frozenset(("PWD", "OLDPWD", "SSH_AUTH_SOCK"))
 #: Values that are secrets, or hold one, whatever they are called.
 _SECRET_VALUE = re.compile(
     r"""
-      ://[^/@\s:?\#]*:(?!\d*[/?\#])[^@\s]+@                                     # scheme://user:password@host
-    | (?i:pass(?:word|wd|phrase)|accountkey|sharedaccess(?:key|signature)|client_?secret|access_?token)\s*=\s*[^\s;&,]
+      (?i:pass(?:word|wd|phrase)|accountkey|sharedaccess(?:key|signature)|client_?secret|access_?token)\s*=\s*[^\s;&,]
     | (?i:(?:^|[;\s])pwd\s*=\s*[^\s;&,])
     | (?i:hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/)       # whoever has the address may write
     | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY
@@ -39,11 +40,19 @@ _SECRET_VALUE = re.compile(
         | (?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{8,}
         | A[KS]IA[A-Z0-9]{16}
         | AIza[A-Za-z0-9_-]{16,}
-        | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}
       )
     """,
     re.VERBOSE,
 )
+
+#: ``scheme://user:password@host`` from the scheme on, and not ``scheme://host:port/``.
+_LOGIN = re.compile(r"://[^/\s:?#]*:(?!\d*[/?#])\S")
+_BLANK = re.compile(r"\s")
+
+#: A JSON Web Token: the head, a dot, and what comes after that.
+_JWT_HEAD = re.compile(r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8}")
+_JWT_BODY = re.compile(r"[A-Za-z0-9_-]{4}")
+_JWT_CHARACTERS = string.ascii_letters + string.digits + "_-"
 
 
 def filtered_environment(
@@ -61,7 +70,7 @@ def filtered_environment(
         for name, value in environment.items()
         if name not in hidden_names
         and not _is_secret_name(name.upper())
-        and not _SECRET_VALUE.search(value)
+        and not _is_secret_value(value)
         and not any(secret in value for secret in values)
     }
 
@@ -74,4 +83,23 @@ def _is_secret_name(name: str) -> bool:
         not _SECRET_PARTS.isdisjoint(parts)
         or any(part.endswith(_SECRET_ENDS) for part in parts)
         or any(phrase in name for phrase in _SECRET_PHRASES)
+    )
+
+
+def _is_secret_value(value: str) -> bool:
+    return _SECRET_VALUE.search(value) is not None or _has_login(value) or _has_jwt(value)
+
+
+# Both may begin anywhere in a long run of characters, and one pattern for the whole would look for the end of the run
+# from each beginning again. From the end backwards, each character is looked at once, so that values may be long.
+
+
+def _has_login(value: str) -> bool:
+    return any(_LOGIN.search(_BLANK.split(before)[-1]) for before in value.split("@")[:-1])
+
+
+def _has_jwt(value: str) -> bool:
+    return any(
+        _JWT_BODY.match(after) and _JWT_HEAD.search(before, len(before.rstrip(_JWT_CHARACTERS)))
+        for before, after in pairwise(value.split("."))
     )
