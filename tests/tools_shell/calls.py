@@ -19,6 +19,7 @@ from openheim.testing import FakeTurn
 from openheim_tools_shell.plugin import openheim_tools
 
 __all__ = (
+    "ANCESTRY",
     "ATTACKS",
     "HARD_TO_END",
     "Ready",

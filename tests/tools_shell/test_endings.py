@@ -22,7 +22,7 @@ from openheim_tools_shell.process import CommandProcess, Ending
 from openheim_tools_shell.processes import processes
 from openheim_tools_shell.sandbox import abilities
 from openheim_tools_shell.settings import Settings
-from tests.tools_shell.calls import ATTACKS, HARD_TO_END, Ready, Shell, alive, attacked, wait_until_gone
+from tests.tools_shell.calls import ANCESTRY, ATTACKS, HARD_TO_END, Ready, Shell, alive, attacked, wait_until_gone
 
 pytestmark = pytest.mark.anyio
 
@@ -174,6 +174,23 @@ async def test_a_command_that_stops_those_above_it_is_ended(
     ready = Ready(work, shell.mark)
     with anyio.fail_after(20):
         await timed_out(shell, attacked(attack, os.getpid(), ready), ready)
+    assert shell.alive() == []
+
+
+@pytest.mark.parametrize("background", [False, True])
+async def test_that_a_command_has_ended_is_seen_although_it_stopped_those_above_it(
+    shell: Shell, background: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openheim_tools_shell.process.WAKE_SECS", 0.1)
+    command = f"{ANCESTRY.format(openheim=os.getpid())} kill -STOP $1 $2; echo done"
+    with anyio.fail_after(20):
+        if background:
+            text = await shell(f"sleep 0.3; {command}", background=True)
+            text = await shell.call("job_output", job_id=text.split()[0].strip("["), wait_secs=60)
+            assert "running" not in text
+        else:
+            text = await shell(command, timeout_secs=60)
+    assert "done\n" in f"{text}\n"
     assert shell.alive() == []
 
 

@@ -38,6 +38,10 @@ EXIT_SECS = 0.5
 #: Seconds that a task waits in addition for the thread to do it without them.
 STRAYS_SECS = 2.0
 
+#: Seconds without a word after which the guard is woken. A command may have stopped it and the supervisor and ended
+#: itself, and then nobody else would notice: whoever is woken wakes the other one and sees how the command ended.
+WAKE_SECS = 3.0
+
 _READ_BYTES = 64 * 1024
 
 #: Bytes that are still read once all is over. More than a pipe holds means that somebody else goes on writing.
@@ -225,7 +229,10 @@ class CommandProcess:
             for source in (self._control.fileno(), self._asked.fileno(), *streams):
                 selector.register(source, selectors.EVENT_READ)
             while not self._done and ((left := self._secs_left()) is None or left > 0):
-                for key, _ in selector.select(left):
+                ready = selector.select(WAKE_SECS if left is None else min(left, WAKE_SECS))
+                if not ready:
+                    running.send_signal(signal.SIGCONT)  # It does nothing to a process that is not stopped.
+                for key, _ in ready:
                     if key.fd == self._asked.fileno():
                         selector.unregister(key.fd)
                         self._give_up = time.monotonic() + END_SECS
