@@ -194,6 +194,18 @@ async def test_that_a_command_has_ended_is_seen_although_it_stopped_those_above_
     assert shell.alive() == []
 
 
+@pytest.mark.skipif("bwrap" not in SANDBOXES, reason="bubblewrap does not work on this machine")
+async def test_that_a_command_has_ended_is_seen_in_bubblewrap_as_well(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openheim_tools_shell.process.WAKE_SECS", 0.1)
+    shell = Shell(work, sandbox="bwrap")
+    with anyio.fail_after(20):
+        said = await shell("kill -STOP $(cut -d' ' -f4 /proc/$PPID/stat) $PPID; echo done", timeout_secs=60)
+    assert said == "done\n"
+    assert wait_until_gone(shell.mark) == []
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("sandbox", SANDBOXES)
