@@ -53,6 +53,12 @@ from tests.runtime.test_live import make_runtime
         ("JAVA_OPTS", "-Djavax.net.ssl.keyStorePassword=x", False),
         ("STORAGE", "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=x==", False),
         ("SESSION", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtZSJ9.c2lnbmVk", False),
+        ("TWO_URLS", "http://a:1/ x://u:p@host", False),
+        ("PEOPLE", "see http://host:x or me@example.com", True),
+        ("AUTHOR", "http://host:8080/@me", True),
+        ("PREFIXED", "token=a-eyJhbGciOiJI.eyJz", False),
+        ("MODULE", "keyJhbGciOiJIUzI1.eyJzdWIi", True),
+        ("VERSION", "eyJhbGci.eyJzdWIi", True),
         ("ASSISTANT", "sk-proj-0123456789abcdef", False),
         ("CI_BOT", "ghp_0123456789abcdefghij", False),
         ("CHAT_BOT", "xoxb-123456789012-abcdef", False),
@@ -66,6 +72,19 @@ from tests.runtime.test_live import make_runtime
 def test_variables(name: str, value: str, passes: bool) -> None:
     shown = filtered_environment({name: value}, hidden_names=["NAMED"], secrets=["canary", "x", ""])
     assert (name in shown) is passes
+
+
+@pytest.mark.parametrize(
+    "piece", ["http://a:b/c,", "://a:", "-eyJaaaaaaaa", "sk-a ", "password ", "-----BEGIN A ", "a.@"]
+)
+def test_long_values_take_little_time(piece: str) -> None:
+    """Minutes, if each beginning of a secret were followed to the end."""
+    value = piece * 100_000
+    began = time.process_time()
+    assert filtered_environment({"ACME": value}) == {"ACME": value}
+    assert filtered_environment({"ACME": f"{value} a://b:c@d"}) == {}
+    assert filtered_environment({"ACME": f"{value} eyJhbGciOiJI.eyJz"}) == {}
+    assert time.process_time() - began < 5
 
 
 def test_keys_of_providers_that_are_not_in_use_are_hidden_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

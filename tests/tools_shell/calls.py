@@ -6,18 +6,30 @@ import os
 import select
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.to_thread
+import pytest
 
-from openheim import TextBlock, Tool, ToolResult, ToolsContext, Turn
+from openheim import TextBlock, Tool, ToolError, ToolResult, ToolsContext, Turn
 from openheim.testing import FakeTurn
 from openheim_tools_shell.plugin import openheim_tools
 
-__all__ = ("ATTACKS", "HARD_TO_END", "Ready", "Shell", "alive", "attacked", "said", "wait_until_gone")
+__all__ = (
+    "ANCESTRY",
+    "ATTACKS",
+    "HARD_TO_END",
+    "Ready",
+    "Shell",
+    "alive",
+    "attacked",
+    "refused",
+    "tree",
+    "wait_until_gone",
+)
 
 #: What the end of a command must not leave behind: chains of forks, ``nohup``, sessions of their own, an ignored TERM.
 HARD_TO_END: Mapping[str, str] = {
@@ -28,6 +40,8 @@ HARD_TO_END: Mapping[str, str] = {
     "all": "(trap '' TERM HUP INT; setsid nohup sh -c '(setsid sleep 304 & sleep 304) & sleep 304' >/dev/null 2>&1 &);",
 }
 
+#: Seconds that a command may take to come to where it says so.
+READY_SECS = 20
 
 #: The processes above a command, nearest first: all that it can see, but for openheim, which is the {openheim} here.
 ANCESTRY = (
@@ -96,39 +110,69 @@ class Shell:
         return alive(self.mark)
 
 
-class Ready:
-    """A pipe with a name by which a command says that it has come so far."""
+async def refused(shell: Shell, command: str, **arguments: Any) -> str:
+    """The error of a call, as the model gets it."""
+    with pytest.raises(ToolError) as caught:
+        await shell(command, **arguments)
+    return str(caught.value)
 
-    def __init__(self, folder: Path, name: str = "ready") -> None:
-        self.path = folder / name
-        os.mkfifo(self.path)
+
+def tree(folder: Path) -> dict[str, str]:
+    """The files of a folder by their names, with what is in them."""
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+class Ready:
+    """Two named pipes: by one a command says that it has come so far, at the other it is held until it was looked at.
+
+    Unless something with the mark is alive by then, the wait fails: what never ran would leave nothing behind either.
+    """
+
+    def __init__(self, folder: Path, mark: str, name: str = "ready") -> None:
+        self.seen = False
+        self._mark = mark
+        self._pipes = (folder / name, folder / f"{name}-on")
+        for path in self._pipes:
+            os.mkfifo(path)
 
     @property
     def say(self) -> str:
-        """The end of a command line."""
-        return f"echo ready > '{self.path}'"
+        """A part of a command line. Who opens a pipe for writing waits for somebody who reads."""
+        return "; ".join(f"echo ready > '{path}'" for path in self._pipes)
 
     def wait_blocking(self) -> None:
-        # Opened so, it waits for no writer, and having one is not enough to be ready for reading.
-        pipe = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            assert select.select([pipe], [], [], 20)[0], "the command did not come so far"
-            assert os.read(pipe, 100) == b"ready\n"
-        finally:
-            os.close(pipe)
+        for path in self._pipes:
+            with _reading(path) as pipe:
+                assert select.select([pipe], [], [], READY_SECS)[0], "the command did not come so far"
+                self._look(pipe)
 
     async def wait(self) -> None:
-        await anyio.to_thread.run_sync(self.wait_blocking)
+        for path in self._pipes:
+            with _reading(path) as pipe, anyio.fail_after(READY_SECS):
+                await anyio.wait_readable(pipe)
+                self._look(pipe)
+
+    def _look(self, pipe: int) -> None:
+        assert os.read(pipe, 100) == b"ready\n"
+        if not self.seen:
+            assert alive(self._mark) != [], "nothing is alive that could be ended"
+            self.seen = True
 
 
-def attacked(attack: str, openheim: int | str, ready: Ready | None = None) -> str:
+@contextmanager
+def _reading(path: Path) -> Iterator[int]:
+    # Opened so, it waits for no writer, and having one is not enough to be ready for reading.
+    pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        yield pipe
+    finally:
+        os.close(pipe)
+
+
+def attacked(attack: str, openheim: int | str, ready: Ready) -> str:
     """A command that gets in the way of its own end, once it has left something behind, and has said so."""
     above = ANCESTRY.format(openheim=openheim)
-    return f"{HARD_TO_END['setsid']} {above} {said(ready)}; {ATTACKS[attack]}; sleep 305; sleep 305"
-
-
-def said(ready: Ready | None) -> str:
-    return ":" if ready is None else ready.say
+    return f"{HARD_TO_END['setsid']} {above} {ready.say}; {ATTACKS[attack]}; sleep 305; sleep 305"
 
 
 def alive(mark: str) -> list[int]:

@@ -60,7 +60,7 @@ def test_a_command_of_the_model_is_run(openheim: Command) -> None:
 def test_a_signal_ends_the_command_with_all_that_it_started(
     openheim: Command, work: Path, number: signal.Signals, code: int
 ) -> None:
-    ready = Ready(work)
+    ready = Ready(work, MARK + str(work))
     command = f"{HARD_TO_END['all']} {HARD_TO_END['chain']} {ready.say}; sleep 330"
     with OpenAIServer([tool_calls(call(command)), text("never")]) as server:
         openheim.use(server, top=SETTINGS)
@@ -76,7 +76,7 @@ def test_a_signal_ends_the_command_with_all_that_it_started(
 
 
 def test_a_killed_openheim_leaves_no_command(openheim: Command, work: Path) -> None:
-    ready = Ready(work)
+    ready = Ready(work, MARK + str(work))
     command = f"{HARD_TO_END['all']} {HARD_TO_END['chain']} {ready.say}; sleep 331"
     with OpenAIServer([tool_calls(call(command)), text("never")]) as server:
         openheim.use(server, top=SETTINGS)

@@ -224,7 +224,7 @@ async def test_what_it_leaves_may_hold_its_output_open_or_write(shell: Shell) ->
 
 
 async def test_commands_run_side_by_side_and_one_is_cancelled_alone(work: Path, shell: Shell) -> None:
-    first, second = Ready(work, "first"), Ready(work, "second")
+    first, second = Ready(work, shell.mark, "first"), Ready(work, shell.mark, "second")
     go = work / "go"
     os.mkfifo(go)
     results = []

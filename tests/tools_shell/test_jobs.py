@@ -63,7 +63,7 @@ async def test_a_job_that_cannot_be_started_says_so(work: Path, shell: Shell) ->
 
 @pytest.mark.parametrize("shape", list(HARD_TO_END))
 async def test_job_kill_ends_all_of_it(work: Path, shell: Shell, shape: str) -> None:
-    ready = Ready(work)
+    ready = Ready(work, shell.mark)
     job = await start(shell, f"{HARD_TO_END[shape]} sleep 0.3; {ready.say}; echo said; sleep 320; sleep 320")
     await ready.wait()
     text = await shell.call("job_kill", job_id=job)
@@ -123,10 +123,13 @@ async def test_a_job_has_no_limit_but_the_one_that_it_is_given(work: Path) -> No
 
 
 async def test_a_job_that_keeps_its_supervisor_stopped_is_ended_in_time(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
+    work: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("openheim_tools_shell.process.END_SECS", 0.5)
-    job = await start(shell, attacked("keep both stopped", os.getpid()), timeout_secs=0.5)
+    ready = Ready(work, shell.mark)
+    async with anyio.create_task_group() as group:
+        group.start_soon(ready.wait)
+        job = await start(shell, attacked("keep both stopped", os.getpid(), ready), timeout_secs=1.5)
     text = await shell.call("job_output", job_id=job, wait_secs=20)
     assert text.startswith(f"[{job} was ended: its time was over]")
     assert wait_until_gone(shell.mark) == []
@@ -167,7 +170,7 @@ async def test_outside_of_a_session_there_are_no_jobs(work: Path) -> None:
 
 
 async def test_a_call_that_is_cancelled_before_it_names_its_job_leaves_none(work: Path, shell: Shell) -> None:
-    ready = Ready(work)
+    ready = Ready(work, shell.mark)
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
 

@@ -195,7 +195,7 @@ def test_doctor_tells_what_landlock_cannot_protect(work: Path, no_bwrap: None, m
     for name in (".venv", ".openheim", ".env"):
         (work / name).mkdir()
     found = findings(work)
-    assert f"commands can change {work}/.venv" in found["openheim's Python"].detail
+    assert f"commands can change {work}/.venv" in found["openheim itself"].detail
     assert found["private files"].detail == f"commands can read and change {work}/.openheim"
     assert found["shell commands"].status == "ok"
     refused = findings(work, hidden=[".env"])["shell commands"]

@@ -49,10 +49,11 @@ def _gaps_of_landlock(layout: Layout, context: ToolsContext) -> list[Finding]:
     findings = []
     if private := layout.in_writable(context.private_paths):
         findings.append(Finding("private files", "note", f"commands can read and change {', '.join(private)}"))
-    if programs := layout.protected_places():
+    places = layout.protected_places()
+    if programs := [path for path in places if not any(path.startswith(f"{other}/") for other in places)]:
         findings.append(
             Finding(
-                "openheim's Python",
+                "openheim itself",
                 "note",
                 f"commands can change {', '.join(programs)}, which openheim is run from, and so leave the sandbox",
             )

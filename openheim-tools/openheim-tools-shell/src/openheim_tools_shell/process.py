@@ -20,6 +20,7 @@ import openheim_tools_shell
 from openheim_tools_shell.bell import Bell
 from openheim_tools_shell.kept import KeptOutput
 from openheim_tools_shell.launch import interpreter_environment
+from openheim_tools_shell.processes import children
 from openheim_tools_shell.strays import MARK, end_strays
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ EXIT_SECS = 0.5
 
 #: Seconds that a task waits in addition for the thread to do it without them.
 STRAYS_SECS = 2.0
+
+#: Seconds without a word after which the guard is woken. A command may have stopped it and the supervisor and ended
+#: itself, and then nobody else would notice: whoever is woken wakes the other one and sees how the command ended.
+WAKE_SECS = 3.0
 
 _READ_BYTES = 64 * 1024
 
@@ -225,7 +230,10 @@ class CommandProcess:
             for source in (self._control.fileno(), self._asked.fileno(), *streams):
                 selector.register(source, selectors.EVENT_READ)
             while not self._done and ((left := self._secs_left()) is None or left > 0):
-                for key, _ in selector.select(left):
+                ready = selector.select(WAKE_SECS if left is None else min(left, WAKE_SECS))
+                if not ready:
+                    self._wake(running)
+                for key, _ in ready:
                     if key.fd == self._asked.fileno():
                         selector.unregister(key.fd)
                         self._give_up = time.monotonic() + END_SECS
@@ -250,6 +258,15 @@ class CommandProcess:
                     *lines, answers = (answers + data).split(b"\n")
                     for line in lines:
                         self._take(line.decode("utf-8", "replace"))
+
+    def _wake(self, running: subprocess.Popen[bytes]) -> None:
+        """Wakes the guard, if it was stopped; the signal does nothing to a process that was not."""
+        running.send_signal(signal.SIGCONT)
+        if self._launch.around_supervisor:
+            # Between it and the guard there stands the first process of the sandbox.
+            for first in children(running.pid):
+                for guard in children(first.pid):
+                    guard.send(signal.SIGCONT)
 
     def _secs_left(self) -> float | None:
         """Seconds until the command has to be ended, or to have ended once that was asked; None for no limit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-__all__ = ("Process", "descendants", "processes", "read_process")
+__all__ = ("Process", "children", "descendants", "processes", "read_process")
 
 
 class Process:
@@ -67,6 +67,16 @@ def processes() -> list[Process]:
     except OSError:
         return []
     return [found for name in names if name.isdigit() and (found := read_process(name)) is not None]
+
+
+def children(pid: int) -> list[Process]:
+    """The children of a process, as the kernel lists them; none where it does not."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            names = file.read().split()
+    except (OSError, ValueError):
+        return []
+    return [found for name in names if (found := read_process(name)) is not None and found.parent == pid]
 
 
 def descendants(root: int) -> list[Process]:

@@ -18,7 +18,7 @@ has made for itself, so that no descendant is out of its sight. Elsewhere only t
 There, a guard stands over the supervisor, a subreaper as well, since a command may end or stop its supervisor like any
 other process of its user. Whichever of the two is killed, the other one ends the command: the guard says ``orphaned``
 then, and goes on as the supervisor would have; and so says a supervisor whose guard was killed. A supervisor that is
-stopped is woken up.
+stopped is woken up by the guard, and the guard by openheim.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from openheim_tools_shell.sandbox.layout import own_program
+from openheim_tools_shell.sandbox.program import own_program
 from openheim_tools_shell.sandbox.trial import TrialFailedError, fault_of
 
 if TYPE_CHECKING:
@@ -154,11 +154,16 @@ def _places(layout: Layout) -> Iterator[_Place]:
     for path in own_program():
         if _nearest(path, places) in unseen:
             put(path, "--ro-bind", path)
+    writable = layout.writable_places()
     for path in layout.protected_places():
+        around = _nearest(path, places)
+        if around != path and places[around].option == "--ro-bind":
+            continue  # It is protected with that, and a folder between the two must not be put there to be written.
         put(path, "--ro-bind", path)
         # What something is mounted on cannot be renamed, so that nothing takes the place of a folder above it.
-        while (path := os.path.dirname(path)) not in places:
-            put(path, "--bind", path)
+        while (path := os.path.dirname(path)) not in writable:
+            if path not in places and _nearest(path, places) not in unseen:
+                put(path, "--bind", path)
     yield from sorted(places.values(), key=lambda place: place.path.count("/") if place.path != "/" else 0)
 
 

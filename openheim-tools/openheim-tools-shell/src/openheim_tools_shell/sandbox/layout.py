@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import openheim_tools_shell
 from openheim import ToolError
+from openheim_tools_shell.sandbox.program import own_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ("Layout", "own_program")
+__all__ = ("Layout",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +72,11 @@ class Layout:
         return [path for path in _existing(paths) if path not in writable and any(_is_in(path, it) for it in writable)]
 
     def protected_places(self) -> list[str]:
-        """What openheim is run from, where that lies in a folder to write to. Commands that could change it would be
-        outside of the sandbox with the next one."""
-        places = self.in_writable(own_program())
-        return places if "/" not in self.writable_places() else []
-
-
-def own_program() -> list[str]:
-    """Folders that openheim, and so the supervisor, is run from: what is in them is trusted."""
-    interpreter = os.path.dirname(os.path.realpath(sys.executable))
-    package = os.path.dirname(os.path.realpath(openheim_tools_shell.__file__))
-    folders = (os.path.realpath(folder) for folder in (sys.base_prefix, sys.prefix, interpreter, package))
-    return list(dict.fromkeys(folders))
+        """What openheim is run from, where that lies in a folder to write to: outer folders first. Commands that could
+        change it would be outside of the sandbox with the next one."""
+        if "/" in self.writable_places():
+            return []
+        return sorted(self.in_writable(own_program()), key=lambda path: path.count("/"))
 
 
 def _is_in(path: str, folder: str) -> bool:
