@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openheim import Finding, ToolError
-from openheim_tools_shell.confining import layout_of, not_hidden
+from openheim_tools_shell.confining import check_hidden, layout_of, not_hidden
 from openheim_tools_shell.sandbox import abilities, choose
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ def _outcome(settings: Settings, layout: Layout, context: ToolsContext) -> list[
         kind, notice = choose(settings.sandbox, network=settings.network)
         if kind == "landlock" and (reason := not_hidden(settings, layout)):
             raise ToolError(reason)
+        if kind != "none":
+            layout.check_writable()
+            check_hidden(settings, layout)
     except ToolError as err:
         return [Finding(subject, "problem" if allowed else "note", f"{off}refused, with {asked}: {err}")]
     if notice:

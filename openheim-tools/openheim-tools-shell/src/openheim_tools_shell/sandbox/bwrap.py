@@ -141,12 +141,15 @@ def _places(layout: Layout) -> Iterator[_Place]:
     for path in hidden:
         if os.path.isdir(path):
             put(path, "--tmpfs")
-    for path in layout.writable_places():
+    writable = layout.writable_places()
+    for path in writable:
         if path != "/":
             put(path, "--bind", path)
     cache = str(layout.cache_dir.resolve())
     put(cache, "--bind", cache)
-    unseen = {temporary, *(path for path, place in places.items() if place.option == "--tmpfs")}
+    unseen = {path for path, place in places.items() if place.option == "--tmpfs"}
+    if temporary not in writable:
+        unseen.add(temporary)
     for path in hidden:
         # In a folder that is not there any more, there is nothing to hide.
         if not os.path.isdir(path) and _nearest(path, places) not in unseen:
@@ -154,10 +157,22 @@ def _places(layout: Layout) -> Iterator[_Place]:
     for path in own_program():
         if _nearest(path, places) in unseen:
             put(path, "--ro-bind", path)
-    for path in layout.protected_places():
+    protected = layout.protected_places()
+    for path in protected:
         put(path, "--ro-bind", path)
+
+    def is_open(path: str) -> bool:
+        """Whether ``path`` can be written to by what is put above it."""
+        nearest = _nearest(os.path.dirname(path), places)
+        return places[nearest] == (nearest, "--bind", nearest) if nearest else "/" in writable
+
+    for path in writable:
+        # It can be written to anyway. A command that still runs could make it a link just before it is mounted.
+        if path != "/" and places[path].option == "--bind" and is_open(path):
+            del places[path]
+    for path in (*hidden, *protected):
         # What something is mounted on cannot be renamed, so that nothing takes the place of a folder above it.
-        while (path := os.path.dirname(path)) not in places:
+        while path in places and is_open(path) and (path := os.path.dirname(path)) not in places and path != "/":
             put(path, "--bind", path)
     yield from sorted(places.values(), key=lambda place: place.path.count("/") if place.path != "/" else 0)
 
