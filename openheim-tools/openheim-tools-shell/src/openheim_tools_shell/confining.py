@@ -63,12 +63,12 @@ class Confining:
 
     def _confine(self, turn: Turn) -> Confinement:
         settings, (work_dir, *others) = self._settings, turn.roots
-        kind, notice = choose(settings.sandbox, network=settings.network)
+        # A private folder is made only where there is a sandbox.
+        layout = layout_of(settings, work_dir, Path("/"), others=others, private=self._private_paths)
+        kind, notice = choose(settings.sandbox, network=settings.network, writable=layout.writable_places())
         if kind == "none":
             return Confinement("none", notice=notice)
-        layout = layout_of(
-            settings, work_dir, self._folders.of_session(turn.session_id), others=others, private=self._private_paths
-        )
+        layout = replace(layout, private_dir=self._folders.of_session(turn.session_id))
         if kind == "landlock" and (reason := not_hidden(settings, layout)):
             raise ToolError(reason, hint='set [tools.shell] sandbox = "bwrap", or move what is hidden elsewhere')
         check_hidden(settings, layout)

@@ -18,11 +18,12 @@ __all__ = ("examine",)
 
 def examine(settings: Settings, context: ToolsContext) -> list[Finding]:
     """Which sandboxes work here, and what commands get with these settings."""
+    layout = layout_of(settings, context.work_dir, context.data_dir)
+    writable = layout.writable_places()
     findings = [
         Finding(f"sandbox {kind}", "ok" if ability.works else "note", ability.detail)
-        for kind, ability in abilities(network=True).items()
+        for kind, ability in abilities(network=True, writable=writable).items()
     ]
-    layout = layout_of(settings, context.work_dir, context.data_dir)
     return [*findings, *_outcome(settings, layout, context)]
 
 
@@ -31,7 +32,7 @@ def _outcome(settings: Settings, layout: Layout, context: ToolsContext) -> list[
     off = "" if allowed else "off (allow_shell = false); once allowed: "
     asked = f'sandbox = "{settings.sandbox}"{"" if settings.network else ", network = false"}'
     try:
-        kind, notice = choose(settings.sandbox, network=settings.network)
+        kind, notice = choose(settings.sandbox, network=settings.network, writable=layout.writable_places())
         if kind == "landlock" and (reason := not_hidden(settings, layout)):
             raise ToolError(reason)
         if kind != "none":

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from openheim_tools_shell.sandbox.layout import own_program
+from openheim_tools_shell.sandbox.links import follow, is_within
 from openheim_tools_shell.sandbox.trial import TrialFailedError, fault_of
 
 if TYPE_CHECKING:
@@ -48,21 +49,27 @@ class _Place(NamedTuple):
 _SYSTEM_PATH = ("/usr/bin", "/bin", "/usr/local/bin")
 
 
-def find_bwrap() -> str | None:
-    """The program, by its full name.
+@lru_cache(maxsize=256)
+def find_bwrap(writable: tuple[str, ...] = ()) -> str | None:
+    """The program, by its full name: as it was found first by this process, for the same places to write to.
 
-    Commands can write to their work directory, and PATH may lead there, into an environment of Python for instance: a
+    PATH may lead to where commands can write, into an environment of Python in the work directory for instance: a
     program from there must not be what confines them.
+
+    Args:
+        writable: folders that commands can write to, beside the current one and the environment of Python. No links.
     """
-    written = tuple(os.path.join(os.path.realpath(folder), "") for folder in (os.getcwd(), sys.prefix))
-    elsewhere = [
-        folder
-        for folder in os.get_exec_path()
-        if os.path.isabs(folder) and not os.path.join(os.path.realpath(folder), "").startswith(written)
-    ]
+    known = (os.path.realpath(os.getcwd()), os.path.realpath(sys.prefix), *writable)
+    # Where commands may write everywhere, no program is out of their reach.
+    written = [folder for folder in known if folder != "/"]
     # A stable sort: the system's own folders first, and else the order of PATH.
-    elsewhere.sort(key=lambda folder: folder not in _SYSTEM_PATH)
-    return shutil.which("bwrap", path=os.pathsep.join(elsewhere)) if elsewhere else None
+    for folder in sorted(os.get_exec_path(), key=lambda folder: folder not in _SYSTEM_PATH):
+        program = shutil.which("bwrap", path=folder) if os.path.isabs(folder) else None
+        if program is not None:
+            place = follow(program)
+            if not place.link_in(written) and not is_within(place.target, written):
+                return program
+    return None
 
 
 def why_not(program: str | None, network: bool) -> str:
