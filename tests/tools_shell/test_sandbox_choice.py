@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def tried_anew() -> Iterator[None]:
     """What was found out about this machine is forgotten, before and after it is made another one."""
-    caches = (bwrap.tried, landlock.tried)
+    caches = (bwrap.tried, bwrap.find_bwrap, landlock.tried)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -37,7 +37,7 @@ def tried_anew() -> Iterator[None]:
 
 @pytest.fixture
 def no_bwrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bwrap, "find_bwrap", lambda: None)
+    monkeypatch.setattr(bwrap, "find_bwrap", lambda writable=(): None)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def test_bwrap_that_does_not_work(work: Path, monkeypatch: pytest.MonkeyPa
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
     broken.chmod(0o755)
-    monkeypatch.setattr(bwrap, "find_bwrap", lambda: str(broken))
+    monkeypatch.setattr(bwrap, "find_bwrap", lambda writable=(): str(broken))
     assert "a trial failed: bwrap: setting up uid map: Permission denied" in await refused(work, sandbox="bwrap")
     # That it broke later, between the trial and the command, runs nothing either.
     monkeypatch.setattr(bwrap, "why_not", lambda program, network: "")
@@ -126,8 +126,42 @@ def test_a_program_that_is_found_in_the_current_directory_is_not_taken(
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setenv("PATH", path.format(tmp=tmp_path))
     assert bwrap.find_bwrap() is None
+    # Nor is what comes later: the first search counts.
     monkeypatch.setenv("PATH", f"{path.format(tmp=tmp_path)}:{tmp_path}/elsewhere")
+    assert bwrap.find_bwrap() is None
+    bwrap.find_bwrap.cache_clear()
     assert bwrap.find_bwrap() == str(tmp_path / "elsewhere" / "bwrap")
+
+
+@pytest.mark.parametrize(
+    "path", ["{work}/.venv/bin", "{work}/link/bin", "{tmp}/way/.venv/bin", "{tmp}/linked", "{more}"]
+)
+async def test_a_program_that_a_command_could_have_written_is_not_taken(
+    work: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str
+) -> None:
+    """openheim runs elsewhere, and PATH leads to where commands can write, or by a link of theirs to somewhere else."""
+    if landlock.why_not():
+        pytest.skip("Landlock does not work on this machine, and without a sandbox a command needs no way out")
+    monkeypatch.setattr(bwrap, "_SYSTEM_PATH", ())
+    for folder in ("work/.venv/bin", "more", "linked", "other/bin"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "way").symlink_to(work)
+    (work / "link").symlink_to("../other")
+    (tmp_path / "linked" / "bwrap").symlink_to(work / "bwrap")
+    path = path.format(work=work, tmp=tmp_path, more=tmp_path / "more")
+    monkeypatch.setenv("PATH", path)
+    shell = Shell(work, sandbox="auto", writable=(str(tmp_path / "more"),))
+    shell.turn.env = {**shell.turn.env, "PATH": os.defpath}
+    await shell("echo ran")
+    for program in (work / "bwrap", Path(path, "bwrap")):
+        program.write_text(f"#!/bin/sh\necho bad > '{tmp_path}/escaped'\n")
+        program.chmod(0o755)
+    bwrap.find_bwrap.cache_clear()  # As in the next process.
+    assert await shell("echo ran") == "ran\n"
+    assert not (tmp_path / "escaped").exists()
+    found = {finding.subject: finding for finding in examine(Settings(), ToolsContext(work, tmp_path / "data"))}
+    if path != str(tmp_path / "more"):
+        assert "not installed" in found["sandbox bwrap"].detail
 
 
 # --- auto ---
@@ -155,7 +189,9 @@ async def test_where_none_works_commands_run_and_watchers_are_told_once(
 
 
 async def test_without_a_sandbox_nothing_is_tried(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openheim_tools_shell.sandbox.choice.abilities", lambda network: pytest.fail("it was tried"))
+    monkeypatch.setattr(
+        "openheim_tools_shell.sandbox.choice.abilities", lambda network, writable: pytest.fail("it was tried")
+    )
     assert await Shell(work, sandbox="none")("echo one") == "one\n"
 
 

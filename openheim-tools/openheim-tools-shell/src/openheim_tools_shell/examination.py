@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openheim import Finding, ToolError
-from openheim_tools_shell.confining import layout_of, not_hidden
+from openheim_tools_shell.confining import check_hidden, layout_of, not_hidden
 from openheim_tools_shell.sandbox import abilities, choose
 
 if TYPE_CHECKING:
@@ -18,11 +18,12 @@ __all__ = ("examine",)
 
 def examine(settings: Settings, context: ToolsContext) -> list[Finding]:
     """Which sandboxes work here, and what commands get with these settings."""
+    layout = layout_of(settings, context.work_dir, context.data_dir)
+    writable = layout.writable_places()
     findings = [
         Finding(f"sandbox {kind}", "ok" if ability.works else "note", ability.detail)
-        for kind, ability in abilities(network=True).items()
+        for kind, ability in abilities(network=True, writable=writable).items()
     ]
-    layout = layout_of(settings, context.work_dir, context.data_dir)
     return [*findings, *_outcome(settings, layout, context)]
 
 
@@ -31,9 +32,12 @@ def _outcome(settings: Settings, layout: Layout, context: ToolsContext) -> list[
     off = "" if allowed else "off (allow_shell = false); once allowed: "
     asked = f'sandbox = "{settings.sandbox}"{"" if settings.network else ", network = false"}'
     try:
-        kind, notice = choose(settings.sandbox, network=settings.network)
+        kind, notice = choose(settings.sandbox, network=settings.network, writable=layout.writable_places())
         if kind == "landlock" and (reason := not_hidden(settings, layout)):
             raise ToolError(reason)
+        if kind != "none":
+            layout.check_writable()
+            check_hidden(settings, layout)
     except ToolError as err:
         return [Finding(subject, "problem" if allowed else "note", f"{off}refused, with {asked}: {err}")]
     if notice:

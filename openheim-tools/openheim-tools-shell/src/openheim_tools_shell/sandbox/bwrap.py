@@ -12,6 +12,7 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from openheim_tools_shell.sandbox.links import follow, is_within
 from openheim_tools_shell.sandbox.program import own_program
 from openheim_tools_shell.sandbox.trial import TrialFailedError, fault_of
 
@@ -48,21 +49,27 @@ class _Place(NamedTuple):
 _SYSTEM_PATH = ("/usr/bin", "/bin", "/usr/local/bin")
 
 
-def find_bwrap() -> str | None:
-    """The program, by its full name.
+@lru_cache(maxsize=256)
+def find_bwrap(writable: tuple[str, ...] = ()) -> str | None:
+    """The program, by its full name: as it was found first by this process, for the same places to write to.
 
-    Commands can write to their work directory, and PATH may lead there, into an environment of Python for instance: a
+    PATH may lead to where commands can write, into an environment of Python in the work directory for instance: a
     program from there must not be what confines them.
+
+    Args:
+        writable: folders that commands can write to, beside the current one and the environment of Python. No links.
     """
-    written = tuple(os.path.join(os.path.realpath(folder), "") for folder in (os.getcwd(), sys.prefix))
-    elsewhere = [
-        folder
-        for folder in os.get_exec_path()
-        if os.path.isabs(folder) and not os.path.join(os.path.realpath(folder), "").startswith(written)
-    ]
+    known = (os.path.realpath(os.getcwd()), os.path.realpath(sys.prefix), *writable)
+    # Where commands may write everywhere, no program is out of their reach.
+    written = [folder for folder in known if folder != "/"]
     # A stable sort: the system's own folders first, and else the order of PATH.
-    elsewhere.sort(key=lambda folder: folder not in _SYSTEM_PATH)
-    return shutil.which("bwrap", path=os.pathsep.join(elsewhere)) if elsewhere else None
+    for folder in sorted(os.get_exec_path(), key=lambda folder: folder not in _SYSTEM_PATH):
+        program = shutil.which("bwrap", path=folder) if os.path.isabs(folder) else None
+        if program is not None:
+            place = follow(program)
+            if not place.link_in(written) and not is_within(place.target, written):
+                return program
+    return None
 
 
 def why_not(program: str | None, network: bool) -> str:
@@ -141,12 +148,15 @@ def _places(layout: Layout) -> Iterator[_Place]:
     for path in hidden:
         if os.path.isdir(path):
             put(path, "--tmpfs")
-    for path in layout.writable_places():
+    writable = layout.writable_places()
+    for path in writable:
         if path != "/":
             put(path, "--bind", path)
     cache = str(layout.cache_dir.resolve())
     put(cache, "--bind", cache)
-    unseen = {temporary, *(path for path, place in places.items() if place.option == "--tmpfs")}
+    unseen = {path for path, place in places.items() if place.option == "--tmpfs"}
+    if temporary not in writable:
+        unseen.add(temporary)
     for path in hidden:
         # In a folder that is not there any more, there is nothing to hide.
         if not os.path.isdir(path) and _nearest(path, places) not in unseen:
@@ -154,16 +164,26 @@ def _places(layout: Layout) -> Iterator[_Place]:
     for path in own_program():
         if _nearest(path, places) in unseen:
             put(path, "--ro-bind", path)
-    writable = layout.writable_places()
-    for path in layout.protected_places():
+    protected = layout.protected_places()
+    for path in protected:
         around = _nearest(path, places)
-        if around != path and places[around].option == "--ro-bind":
+        if around not in ("", path) and places[around].option == "--ro-bind":
             continue  # It is protected with that, and a folder between the two must not be put there to be written.
         put(path, "--ro-bind", path)
+
+    def is_open(path: str) -> bool:
+        """Whether ``path`` can be written to by what is put above it."""
+        nearest = _nearest(os.path.dirname(path), places)
+        return places[nearest] == (nearest, "--bind", nearest) if nearest else "/" in writable
+
+    for path in writable:
+        # It can be written to anyway. A command that still runs could make it a link just before it is mounted.
+        if path != "/" and places[path].option == "--bind" and is_open(path):
+            del places[path]
+    for path in (*hidden, *protected):
         # What something is mounted on cannot be renamed, so that nothing takes the place of a folder above it.
-        while (path := os.path.dirname(path)) not in writable:
-            if path not in places and _nearest(path, places) not in unseen:
-                put(path, "--bind", path)
+        while path in places and is_open(path) and (path := os.path.dirname(path)) not in places and path != "/":
+            put(path, "--bind", path)
     yield from sorted(places.values(), key=lambda place: place.path.count("/") if place.path != "/" else 0)
 
 

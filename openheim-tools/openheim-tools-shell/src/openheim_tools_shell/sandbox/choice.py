@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from openheim import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from openheim_tools_shell.sandbox.layout import Layout
 
@@ -51,15 +51,16 @@ class Confinement:
     notice: str = ""
 
 
-def abilities(*, network: bool) -> dict[Literal["bwrap", "landlock"], Ability]:
+def abilities(*, network: bool, writable: Sequence[str] = ()) -> dict[Literal["bwrap", "landlock"], Ability]:
     """What works here, best first. It may block for a moment when it is first called.
 
     Args:
         network: whether commands are to have one.
+        writable: folders that commands can write to, where no program is taken from.
     """
     from openheim_tools_shell.sandbox import bwrap, landlock
 
-    program = bwrap.find_bwrap()
+    program = bwrap.find_bwrap(tuple(writable))
     no_bwrap, no_landlock = bwrap.why_not(program, network), landlock.why_not()
     if not no_landlock and not network:
         no_landlock = landlock.NO_NETWORK_REASON
@@ -69,11 +70,11 @@ def abilities(*, network: bool) -> dict[Literal["bwrap", "landlock"], Ability]:
     }
 
 
-def choose(mode: Mode, *, network: bool) -> tuple[Kind, str]:
+def choose(mode: Mode, *, network: bool, writable: Sequence[str] = ()) -> tuple[Kind, str]:
     """What is used, and what the user should know of that, ``""`` for nothing. It may block as :func:`abilities` does.
 
     ``auto`` takes bubblewrap, else Landlock, else nothing. But a command that is to have no network is not run with
-    one, whatever the mode.
+    one, whatever the mode. The other arguments are those of :func:`abilities`.
 
     Raises:
         ToolError: what is asked for does not work here.
@@ -85,7 +86,7 @@ def choose(mode: Mode, *, network: bool) -> tuple[Kind, str]:
             "the settings take the network from commands, which needs a sandbox, and ask for none",
             hint='set [tools.shell] sandbox = "bwrap", or network = true',
         )
-    found = abilities(network=network)
+    found = abilities(network=network, writable=writable)
     for kind in _BY_PREFERENCE:
         if mode in ("auto", kind) and found[kind].works:
             return kind, ""
@@ -119,8 +120,9 @@ def confine(kind: Kind, layout: Layout) -> Confinement:
 def _bubblewrap(layout: Layout) -> Confinement:
     from openheim_tools_shell.sandbox import bwrap
 
-    program = bwrap.find_bwrap()
-    assert program is not None  # It was tried.
+    program = bwrap.find_bwrap(tuple(layout.writable_places()))
+    if program is None:  # It was tried, but with other places to write to.
+        raise ToolError("the sandbox bwrap cannot be used: the program bwrap lies where commands can write", hint=_HINT)
     return Confinement("bwrap", around_supervisor=bwrap.prefix(program, layout), environment=bwrap.environment(layout))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openheim_tools_shell.sandbox import landlock_launcher as launcher
+from openheim_tools_shell.sandbox.links import follow, is_within
 from openheim_tools_shell.sandbox.trial import TrialFailedError, fault_of
 
 if TYPE_CHECKING:
@@ -62,10 +63,15 @@ def tried() -> str:
 def prefix(layout: Layout) -> tuple[str, ...]:
     """What to put before a command line."""
     arguments = list(_launcher())
-    for path in (*layout.writable_places(), str(layout.temporary_dir.resolve()), str(layout.cache_dir.resolve())):
-        arguments += ["--write", path]
-    for path in layout.hidden_places():
-        arguments += ["--hide", path]
+    writable = layout.writable_places()
+    for path in (*writable, str(layout.temporary_dir), str(layout.cache_dir)):
+        place = follow(path)
+        # Where commands can write anyway, they could make it a link just before the rule is made.
+        around = [folder for folder in writable if folder != place.target]
+        if not place.link_in(writable) and not is_within(place.target, around):
+            arguments += ["--write", place.target]
+    for hidden in layout.hidden_places():
+        arguments += ["--hide", hidden]
     return (*arguments, "--")
 
 
