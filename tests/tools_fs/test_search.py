@@ -164,7 +164,10 @@ async def test_bad_patterns(work: Path, turn: FakeTurn, pattern: str) -> None:
         await call(turn, "search", pattern=pattern)
 
 
-HINT = "avoid nested repetition such as (a+)+; with openheim-tools-fs[re2] no pattern takes long"
+HINT = (
+    "avoid repetition that fits one text in many ways, such as (a+)+ or .*.*; with openheim-tools-fs[re2] no pattern "
+    "takes long"
+)
 
 
 @pytest.mark.parametrize("length", [28, 5000])
@@ -223,6 +226,38 @@ async def test_plain_patterns_have_the_time_they_need(work: Path, turn: FakeTurn
     write_tree(work, {f"{number:02}": text for number in range(20)} | {"x": "57 words\n"})
     with anyio.fail_after(60):
         assert await found(turn, "^[0-9]+ (words|letters)") == ["x:1: 57 words"]
+
+
+async def test_slow_patterns_go_on_as_long_as_they_get_on(work: Path, turn: FakeTurn) -> None:
+    # With re all of it takes about a second, longer than a pattern may be stuck.
+    text = "            def handle(self, request, other=False):  # some words of a program, and no end in sight\n" * 800
+    write_tree(work, {f"{number:02}": text for number in range(15)} | {"x": "a Password\n"})
+    with anyio.fail_after(60):
+        assert await found(turn, ".*(password|secret|token).*", case_insensitive=True) == ["x:1: a Password"]
+
+
+async def test_the_limit_tells_of_a_slow_pattern(
+    work: Path, turn: FakeTurn, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine != "re":
+        return
+    write_tree(work, {"a": "x\n" * 20 + "y\n" * 20, "b": "x"})
+    monkeypatch.setattr(re_process, "BLOCK_BYTES", 40)
+    really = re_process.ReProcess._hits_in
+
+    def hits_in(self: Any, lines: bytes) -> list[int]:
+        monkeypatch.setattr(searching, "time", SimpleNamespace(monotonic=lambda: float("inf")))
+        self.seconds = 40.0
+        return really(self, lines)
+
+    monkeypatch.setattr(re_process.ReProcess, "_hits_in", hits_in)
+    # It ends in the midst of a file, and what was found there until then is shown.
+    *lines, note = await found(turn, "[xy]")
+    assert lines == [f"a:{number}: x" for number in range(1, 21)]
+    assert note == (
+        "[stopped after 60 s and 1 file: the pattern is slow; narrow path or glob; "
+        "with openheim-tools-fs[re2] no pattern is]"
+    )
 
 
 async def test_a_search_has_a_limit(work: Path, turn: FakeTurn, monkeypatch: pytest.MonkeyPatch) -> None:

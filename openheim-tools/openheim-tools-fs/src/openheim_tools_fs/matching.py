@@ -10,7 +10,7 @@ from openheim import ToolError
 from openheim_tools_fs.needed import required_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ("Engine", "Matcher", "PatternTooSlowError", "TextTooSlowError", "bad_pattern", "open_matcher")
 
@@ -24,7 +24,13 @@ class PatternTooSlowError(Exception):
 
 
 class Engine(Protocol):
-    """What matches a pattern."""
+    """What matches a pattern.
+
+    Attributes:
+        seconds: time that has gone into matching, if that may be much.
+    """
+
+    seconds: float
 
     def hits(self, block: bytes) -> Iterable[int]:
         """The offset of the first match in each line that has one. A match never spans lines.
@@ -47,14 +53,22 @@ class Matcher:
         self.needed = needed
         self._engine = engine
 
+    @property
+    def seconds(self) -> float:
+        """As that of :class:`Engine`."""
+        return self._engine.seconds
+
     def hits(self, block: bytes) -> Iterable[int]:
         """As :meth:`Engine.hits`."""
         return self._engine.hits(block)
 
 
 @contextmanager
-def open_matcher(pattern: str, *, ignore_case: bool) -> Iterator[Matcher]:
+def open_matcher(pattern: str, *, ignore_case: bool, check: Callable[[], None]) -> Iterator[Matcher]:
     """A matcher for the block: RE2 where it is installed, else Python's ``re`` in a process that is ended if it hangs.
+
+    Args:
+        check: called now and then by what may take long; what it raises ends the matching.
 
     Raises:
         ToolError: the pattern is none.
@@ -70,7 +84,7 @@ def open_matcher(pattern: str, *, ignore_case: bool) -> Iterator[Matcher]:
         return
     from openheim_tools_fs.re_process import ReProcess
 
-    process = ReProcess(pattern, ignore_case, needed)
+    process = ReProcess(pattern, ignore_case, needed, check)
     try:
         yield Matcher(process, needed)
     finally:
@@ -93,6 +107,8 @@ def _re2_module() -> Any:
 
 class _Re2:
     """RE2: time in proportion to the text, whatever the pattern."""
+
+    seconds = 0.0
 
     def __init__(self, re2: Any, pattern: str, ignore_case: bool) -> None:
         options = re2.Options()
