@@ -218,7 +218,7 @@ async def edit_all(work: Path, turn: FakeTurn, data: bytes, old: str, new: str) 
 
 
 async def test_a_long_file_is_checked_in_reasonable_time(work: Path, turn: FakeTurn) -> None:
-    data = ("日本語のテキスト、能" * 200_000 + " A\n").encode("shift_jis")
+    data = ("日本語のテキスト、能" * 50_000 + " A\n").encode("shift_jis")
     with anyio.fail_after(30):
         assert await edited(work, turn, data, " A", " B") == data.replace(b" A", b" B")
         await refused(work, turn, data, "\\", "/", replace_all=True)

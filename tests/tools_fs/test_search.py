@@ -1,14 +1,12 @@
-"""search: which files, which lines, and that no pattern hangs it."""
+"""search: which files, which lines, and how many."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import threading
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -18,34 +16,15 @@ import pytest
 from openheim import ToolError
 from openheim.files import Folder
 from openheim.testing import FakeTurn
-from openheim_tools_fs import blocks, matching, re_process
+from openheim_tools_fs import blocks
 from tests.tools_fs.calls import call, call_for_result
+from tests.tools_fs.searches import found, write_tree
 
-pytestmark = pytest.mark.anyio
+# With google-re2 and with Python's re.
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("engine")]
 
 # The module; the tool of the same name is what `from openheim_tools_fs.search import search` gives.
 searching = importlib.import_module("openheim_tools_fs.search")
-
-
-@pytest.fixture(params=["re2", "re"], autouse=True)
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Everything holds with google-re2, and with Python's re where that is missing."""
-    if request.param == "re":
-        monkeypatch.setattr(matching, "_re2_module", lambda: None)
-    else:
-        pytest.importorskip("re2", reason="install openheim-tools-fs[re2]")
-    return str(request.param)
-
-
-def write_tree(work: Path, tree: Mapping[str, str | bytes]) -> None:
-    for name, content in tree.items():
-        path = work / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-
-
-async def found(turn: FakeTurn, pattern: str, **arguments: Any) -> list[str]:
-    return (await call(turn, "search", pattern=pattern, **arguments)).splitlines()
 
 
 async def test_lines(work: Path, turn: FakeTurn) -> None:
@@ -162,132 +141,6 @@ async def test_bad_patterns(work: Path, turn: FakeTurn, pattern: str) -> None:
     write_tree(work, {"x": "a"})
     with pytest.raises(ToolError, match=r"no valid regular expression: \S|surrogate"):
         await call(turn, "search", pattern=pattern)
-
-
-HINT = "avoid nested repetition such as (a+)+; with openheim-tools-fs[re2] no pattern takes long"
-
-
-@pytest.mark.parametrize("length", [28, 5000])
-async def test_no_pattern_hangs(work: Path, turn: FakeTurn, engine: str, length: int) -> None:
-    write_tree(work, {"a": "a" * length + "b\n", "c": "needle aaa\n"})
-    with anyio.fail_after(20):
-        lines = await found(turn, "(a+)+$")
-    assert lines[0] == "c:1: needle aaa"
-    if engine == "re2":
-        assert len(lines) == 1
-    else:
-        assert lines[1:] == [f"[not searched to the end: a; the pattern takes too long; {HINT}]"]
-    # Another search is as good as before.
-    assert await found(turn, "needle") == ["c:1: needle aaa"]
-
-
-@pytest.mark.parametrize(
-    "lines",
-    # Each takes years, each a part of a second, and much text that all takes long.
-    [["a" * 5000 + "b"], ["a" * 22 + "b"] * 3, ["a" * 18 + "b"] * 2000, ["a" * 40 + "b"] * 50_000],
-)
-async def test_many_files_take_no_longer_than_one(
-    work: Path, turn: FakeTurn, engine: str, lines: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_tree(work, {f"{number:02}": "\n".join(lines) for number in range(45)} | {"0": "needle aaa\n"})
-    spent: list[float] = []
-    really = re_process._Child.hits
-
-    def hits(self: Any, block: bytes) -> list[int]:
-        try:
-            return really(self, block)
-        finally:
-            spent.append(processor_time(self._process.pid))
-
-    monkeypatch.setattr(re_process._Child, "hits", hits)
-    with anyio.fail_after(30):
-        first, *others = await found(turn, "(a+)+$")
-    assert first == "0:1: needle aaa"
-    if engine == "re2":
-        assert others == []
-    else:
-        assert others[0].startswith("[stopped after ")
-        assert others[0].endswith(f": the pattern takes too long; {HINT}]")
-        assert 1 < len(spent) < 45
-        # Time of the processor, which nobody else's work is in.
-        assert spent[-1] < 1.0
-
-
-def processor_time(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-async def test_plain_patterns_have_the_time_they_need(work: Path, turn: FakeTurn) -> None:
-    text = "".join(f"line {number} with some words in it\n" for number in range(30_000))
-    write_tree(work, {f"{number:02}": text for number in range(20)} | {"x": "57 words\n"})
-    with anyio.fail_after(60):
-        assert await found(turn, "^[0-9]+ (words|letters)") == ["x:1: 57 words"]
-
-
-async def test_a_search_has_a_limit(work: Path, turn: FakeTurn, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert searching.MAX_SECS == 60
-    write_tree(work, {"a": "x", "b": "x", ".gitignore": "y" * 2000})
-    really = Folder.open_file
-
-    def open_file(self: Folder, name: str, *, size: int) -> Any:
-        if name == "b":
-            monkeypatch.setattr(searching, "time", SimpleNamespace(monotonic=lambda: float("inf")))
-        return really(self, name, size=size)
-
-    monkeypatch.setattr(Folder, "open_file", open_file)
-    assert await found(turn, "x") == [
-        "a:1: x",
-        "[of .gitignore only a part counts, for too many or too long lines]",
-        "[stopped after 60 s and 2 files; search a smaller directory]",
-    ]
-
-
-def patient_worker(folder: Path) -> Path:
-    """The program of the child with another limit of its own, that is never reached."""
-    program = folder / "worker.py"
-    content = Path(re_process.re_worker.__file__).read_text()
-    for name in ("BLOCK_SECS = 0.2", "SLACK_SECS = 0.6"):
-        assert name in content
-        content = content.replace(name, f"{name}e3")
-    program.write_text(content)
-    return program
-
-
-async def test_a_child_that_does_not_stop_by_itself_is_ended(
-    work: Path, turn: FakeTurn, engine: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    if engine != "re":
-        return
-    monkeypatch.setattr(re_process.re_worker, "__file__", str(patient_worker(tmp_path)))
-    monkeypatch.setattr(re_process, "BLOCK_SECS", 0.3)
-    write_tree(work, {f"{number}": "a" * 40 + "b\n" for number in range(9)} | {"0": "aaa\n"})
-    with anyio.fail_after(20):
-        assert await found(turn, "(a+)+$") == [
-            "0:1: aaa",
-            # It is replaced twice, and no more.
-            f"[stopped after 4 files: the pattern takes too long; {HINT}]",
-            f"[not searched to the end: 2 files; the pattern takes too long; {HINT}]",
-        ]
-
-
-async def test_the_loop_goes_on_while_a_pattern_is_at_work(work: Path, turn: FakeTurn) -> None:
-    write_tree(work, {f"{number}": "a" * 26 + "b\n" for number in range(50)})
-    ticks = 0
-    with pytest.MonkeyPatch.context() as patch, anyio.fail_after(30):
-        patch.setattr(re_process, "BLOCK_SECS", 0.3)
-        async with anyio.create_task_group() as group:
-
-            async def tick() -> None:
-                nonlocal ticks
-                while True:
-                    await anyio.sleep(0.001)
-                    ticks += 1
-
-            group.start_soon(tick)
-            await call(turn, "search", pattern="(a+)+(b+)+c")
-            group.cancel_scope.cancel()
-    assert ticks > 0
 
 
 async def test_200_matches_at_most(work: Path, turn: FakeTurn) -> None:

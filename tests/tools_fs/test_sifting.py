@@ -21,7 +21,7 @@ from openheim.files import Files, Folder
 from openheim.testing import FakeTurn
 from openheim_tools_fs import sieve, sieve_process, sifting
 from openheim_tools_fs.sieve import Sieve
-from openheim_tools_fs.sieve_process import Batch, Helper
+from openheim_tools_fs.sieve_process import Batch, Helper, helpers
 from openheim_tools_fs.sifting import sifted
 from openheim_tools_fs.walking import FoundFiles, walk
 from tests.tools_fs.calls import call
@@ -170,6 +170,24 @@ def test_helpers_that_fail(tree: Path, tmp_path: Path, monkeypatch: pytest.Monke
 def test_no_process_can_be_started(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     assert doubtful(tree) == doubtful_by_hand(tree)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_searches_at_once_share_the_helpers(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = doubtful_by_hand(tree)
+    with helpers(b"needle") as team, helpers(b"needle") as others:
+        assert len(team) == 2
+        assert others == []
+        assert doubtful(tree) == expected  # Alone.
+    monkeypatch.setattr(sieve_process, "_processors", lambda: 16)
+    with helpers(b"needle") as team:
+        assert len(team) == sieve_process.MAX_HELPERS == 3
+    with pytest.MonkeyPatch.context() as patch:  # A place whose process does not start is free again.
+        patch.setattr(sys, "executable", "/nowhere/python")
+        with helpers(b"needle") as team:
+            assert team == []
+    with helpers(b"needle") as team:
+        assert len(team) == 3
 
 
 def test_a_helper_ends_with_the_process_that_started_it() -> None:

@@ -31,7 +31,13 @@ class PatternTooSlowError(Exception):
 
 
 class Engine(Protocol):
-    """What matches a pattern."""
+    """What matches a pattern.
+
+    Attributes:
+        seconds: time that has gone into matching, if that may be much.
+    """
+
+    seconds: float
 
     def hits(self, block: bytes) -> Iterable[int]:
         """The offset of the first match in each line that has one. A match never spans lines.
@@ -54,6 +60,11 @@ class Matcher:
         self.needed = needed
         self._engine = engine
 
+    @property
+    def seconds(self) -> float:
+        """As that of :class:`Engine`."""
+        return self._engine.seconds
+
     def hits(self, block: bytes) -> Iterable[int]:
         """As :meth:`Engine.hits`."""
         return self._engine.hits(block)
@@ -64,7 +75,7 @@ def open_matcher(pattern: str, *, ignore_case: bool, check: Callable[[], None]) 
     """A matcher for the block: RE2 where it is installed, else Python's ``re`` in a process that is ended if it hangs.
 
     Args:
-        check: called between parts of long texts; what it raises ends the matching.
+        check: called now and then by what may take long; what it raises ends the matching.
 
     Raises:
         ToolError: the pattern is none.
@@ -80,7 +91,7 @@ def open_matcher(pattern: str, *, ignore_case: bool, check: Callable[[], None]) 
         return
     from openheim_tools_fs.re_process import ReProcess
 
-    process = ReProcess(pattern, ignore_case, needed)
+    process = ReProcess(pattern, ignore_case, needed, check)
     try:
         yield Matcher(process, needed)
     finally:
@@ -103,6 +114,8 @@ def _re2_module() -> Any:
 
 class _Re2:
     """RE2: time in proportion to the text, and to the pattern with its counted repetitions written out."""
+
+    seconds = 0.0
 
     def __init__(self, re2: Any, pattern: str, ignore_case: bool, check: Callable[[], None]) -> None:
         self._check = check

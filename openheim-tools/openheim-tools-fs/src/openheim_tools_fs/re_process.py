@@ -16,13 +16,15 @@ from openheim_tools_fs.matching import PatternTooSlowError, TextTooSlowError, ba
 from openheim_tools_fs.re_worker import EXHAUSTED, NUMBER, TOO_SLOW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ("ReProcess",)
 
-#: How long one block of text may take by the clock, and how often that is looked at. The child has limits of its own,
-#: which are shorter and go by the time of the processor.
-BLOCK_SECS = 4.0
+#: Text is sent some lines at a time, of together this size, so that it can be looked whether to go on.
+BLOCK_BYTES = 32 * 1024
+#: How long such a block may take by the clock, and how often that is looked at. The child has limits of its own, which
+#: are shorter and go by the time of the processor.
+BLOCK_SECS = 8.0
 WATCH_SECS = 0.1
 
 #: How often a child that had to be ended is replaced.
@@ -34,22 +36,36 @@ class ReProcess:
 
     Args:
         needed: what every match holds; text without it is not even sent.
+        check: called now and then; what it raises ends the matching.
+
+    Attributes:
+        seconds: time that has gone into matching.
 
     Raises:
         ToolError: the pattern is none.
     """
 
-    def __init__(self, pattern: str, ignore_case: bool, needed: bytes) -> None:
+    def __init__(self, pattern: str, ignore_case: bool, needed: bytes, check: Callable[[], None]) -> None:
+        self.seconds = 0.0
         self._request = json.dumps({"pattern": pattern, "ignore_case": ignore_case}).encode() + b"\n"
         self._needed = needed
+        self._check = check
         self._replaced = 0
         self._child = _Child(self._request)
 
-    def hits(self, block: bytes) -> Iterable[int]:
+    def hits(self, block: bytes) -> Iterator[int]:
         if self._needed not in block:
-            return ()
+            return
+        for begin, lines in re_worker.pieces_of(block, BLOCK_BYTES):
+            self._check()
+            if self._needed in lines:
+                for hit in self._hits_in(lines):
+                    yield begin + hit
+
+    def _hits_in(self, lines: bytes) -> list[int]:
+        begin = time.monotonic()
         try:
-            return self._child.hits(block)
+            return self._child.hits(lines)
         except _ExpiredError as err:
             if self._replaced == MAX_REPLACED:
                 raise PatternTooSlowError from err
@@ -57,6 +73,8 @@ class ReProcess:
             self._child.close()
             self._child = _Child(self._request)
             raise TextTooSlowError from err
+        finally:
+            self.seconds += time.monotonic() - begin
 
     def close(self) -> None:
         self._child.close()

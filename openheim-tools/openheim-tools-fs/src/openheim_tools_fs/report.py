@@ -63,10 +63,15 @@ class Report:
         Raises:
             ReportFullError: there is no room for all of them.
         """
-        # One more than there is room for, to know whether there are more.
-        places = list(itertools.islice(hits, MAX_MATCHES - self.matches + 1))
-        if not places:
-            return
+        places: list[int] = []
+        try:
+            # One more than there is room for, to know whether there are more.
+            places.extend(itertools.islice(hits, MAX_MATCHES - self.matches + 1))
+        finally:  # What was found before the engine gave up is shown.
+            if places:
+                self._add_places(path, first_line, block, places)
+
+    def _add_places(self, path: str, first_line: int, block: bytes, places: list[int]) -> None:
         shown = self._shown(path)
         if self._context:
             self._add_with_context(path, shown, first_line, block, places)

@@ -33,7 +33,10 @@ MAX_TEXT_BYTES = 100 * 1024
 MAX_CONTEXT = 10
 #: Characters of a path that a note shows.
 MAX_NAMED = 100
-SLOW_HINT = "avoid nested repetition such as (a+)+; with openheim-tools-fs[re2] no pattern takes long"
+SLOW_HINT = (
+    "avoid repetition that fits one text in many ways, such as (a+)+ or .*.*; with openheim-tools-fs[re2] no pattern "
+    "takes long"
+)
 
 
 @dataclass(slots=True, frozen=True)
@@ -119,8 +122,12 @@ class _Search:
             except ReportFullError as stop:
                 self._notes.append(f"[{stop}; narrow the pattern or the path to see the others]")
             except _OutOfTimeError:
-                searched = counted(self._searched, "file")
-                self._notes.append(f"[stopped after {MAX_SECS:.0f} s and {searched}; search a smaller directory]")
+                stopped = f"stopped after {MAX_SECS:.0f} s and {counted(self._searched, 'file')}"
+                hint = "search a smaller directory"
+                if matcher.seconds > MAX_SECS / 2:
+                    stopped += ": the pattern is slow"
+                    hint = "narrow path or glob; with openheim-tools-fs[re2] no pattern is"
+                self._notes.append(f"[{stopped}; {hint}]")
             except PatternTooSlowError:
                 searched = counted(self._searched, "file")
                 self._notes.append(f"[stopped after {searched}: the pattern takes too long; {SLOW_HINT}]")

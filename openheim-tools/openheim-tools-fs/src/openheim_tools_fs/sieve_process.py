@@ -6,6 +6,7 @@ import marshal
 import os
 import socket
 import subprocess
+import threading
 import time
 from collections import deque
 from contextlib import ExitStack, contextmanager
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Batch", "Helper", "helpers")
 
+#: Of all searches of this process at once: they have the same processors.
 MAX_HELPERS = 3
 
 #: Batches that are on their way to a helper: the one that it is at, and some more, so that it never waits.
@@ -135,18 +137,39 @@ class Helper:
 
 @contextmanager
 def helpers(needed: bytes) -> Iterator[list[Helper]]:
-    """As many as there are processors with nothing to do for us, for the block; none where that does not work."""
+    """Helpers for the block: one for each processor but ours, less those that other searches have; perhaps none."""
     with ExitStack() as stack:
         team: list[Helper] = []
         if hasattr(socket, "send_fds"):
             try:
-                for _ in range(min(_processors() - 1, MAX_HELPERS)):
+                while _take_place():
+                    stack.callback(_give_place_back)
                     helper = Helper(needed)
                     stack.callback(helper.close)
                     team.append(helper)
             except OSError:
                 pass  # No more processes, or descriptors: those there are will do.
         yield team
+
+
+_lock = threading.Lock()
+_taken = 0
+
+
+def _take_place() -> bool:
+    """Whether there may be one more helper."""
+    global _taken
+    with _lock:
+        if _taken >= min(_processors() - 1, MAX_HELPERS):
+            return False
+        _taken += 1
+        return True
+
+
+def _give_place_back() -> None:
+    global _taken
+    with _lock:
+        _taken -= 1
 
 
 def _processors() -> int:
