@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Command, Ended
+from tests.cli.command import Command, Ended, on_terminal
 from tests.plugins.distributions import make_distribution
 from tests.support import openai_wire as wire
 from tests.support.openai_server import OpenAIServer
@@ -289,3 +289,19 @@ def test_a_plugin_adds_to_it_and_a_broken_one_is_a_problem(openheim: Command, tm
     assert "acme-broken" in problem
     assert "ZeroDivisionError" in problem
     assert findings(ended)["weather"] == ("ok", "fine")
+
+
+@pytest.mark.parametrize("columns", [80, 50])
+def test_a_narrow_terminal_shows_all_of_it(openheim: Command, columns: int) -> None:
+    openheim.configure('[providers.local]\nkind = "openai_compatible"\napi_base = "http://127.0.0.1:9/v1"\n')
+    whole = openheim("doctor", "--offline").out
+    openheim.environment["COLUMNS"] = str(columns)
+    _code, shown = on_terminal(openheim, "doctor", "--offline")
+    assert shown.split() == whole.split()
+    lines = shown.splitlines()
+    long = [line for line in lines if len(line) > columns]
+    # Paths are not broken, so that they can be copied.
+    assert all("/" in line.split()[-1] for line in long) and len(long) < len(lines) / 3
+    if columns == 80:
+        start = lines[0].index("DETAIL")
+        assert any(line.startswith(" " * start) and line[start] != " " for line in lines)
