@@ -256,6 +256,17 @@ def test_rules_cannot_be_avoided_by_another_spelling(openheim: Command) -> None:
     assert "canary" not in json.dumps(openheim.history())
 
 
+def test_rules_about_no_tool_are_told(openheim: Command) -> None:
+    with OpenAIServer([text("ok")]) as server:
+        openheim.use(server)
+        ended = openheim("run", "--deny", "write_fil(a)", "--allow", "*_file", "--allow", "Bash(rm *)", "hi")
+    assert (ended.code, ended.out) == (0, "ok\n")
+    assert ended.err.splitlines() == [
+        "warning: the rule Bash(rm *): no tool is called Bash",
+        "warning: the rule write_fil(a): no tool is called write_fil; did you mean write_file?",
+    ]
+
+
 def test_cwd_is_directory_and_boundary(openheim: Command, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

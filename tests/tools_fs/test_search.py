@@ -136,6 +136,15 @@ async def test_what_cannot_be_searched(turn: FakeTurn) -> None:
         await call(turn, "search", pattern="")
 
 
+async def test_what_is_said_of_a_bad_pattern(work: Path, turn: FakeTurn, engine: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        await call(turn, "search", pattern="a(")
+    assert caught.value.message.endswith("missing ): a(" if engine == "re2" else "at position 1")
+    if engine == "re2":
+        with pytest.raises(ToolError, match=r"\(\?=; RE2 has no look-around"):
+            await call(turn, "search", pattern="a(?=b)")
+
+
 @pytest.mark.parametrize("pattern", ["(", "[a", "*a", "a{2,1}", "(?P<n", "half \ud800"])
 async def test_bad_patterns(work: Path, turn: FakeTurn, pattern: str) -> None:
     write_tree(work, {"x": "a"})

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import anyio
+import anyio.abc
 import pytest
 
 from openheim.errors import ConfigError, ProviderConnectionError
@@ -146,3 +147,20 @@ async def test_the_certificate_is_checked_against_the_name_and_not_the_address(s
                 pass
         await client.aclose()
     assert names[-1] == "name.test"
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"<html>", b"220 mail ready\r\n"])
+async def test_a_server_without_tls_is_told_and_not_asked_again(answer: bytes) -> None:
+    async def answer_in_clear(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(answer)
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, answer_in_clear)
+        origin = f"https://127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}"
+        with pytest.raises(ProviderConnectionError, match=f"{origin} does not speak TLS") as caught:
+            await fetch(f"{origin}/v1", ca_file=AUTHORITY)
+        tasks.cancel_scope.cancel()
+    assert not caught.value.retryable
+    assert "http://" in caught.value.hint

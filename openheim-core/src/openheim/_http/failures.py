@@ -74,6 +74,12 @@ class RequestErrors:
                     hint="if a proxy opens TLS here, set ca_file in [http], or SSL_CERT_FILE, to its authority",
                     retryable=False,
                 )
+            if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
+                return ProviderConnectionError(
+                    f"{self._target.origin} does not speak TLS",
+                    hint="if it is a server without it, its address begins with http://",
+                    retryable=False,
+                )
         return ProviderConnectionError(
             f"no connection to {self._target.origin}: {_reason(err)}", hint="check network, proxy and api_base"
         )
@@ -94,6 +100,9 @@ def _causes(err: BaseException) -> Iterator[BaseException]:
         else:
             current = current.__cause__ or current.__context__
 
+
+#: What OpenSSL says of an answer that is no TLS at all; which of them depends on its version and on the answer.
+_NO_TLS = frozenset(("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST"))
 
 #: Libraries whose errors about what came quote it.
 _QUOTING = frozenset(("h11", "httpx"))

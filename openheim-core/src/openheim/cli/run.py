@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,7 +23,7 @@ from openheim.permissions import parse_rule
 from openheim.permissions.modes import known_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from openheim.cli.output import StdoutWriter
     from openheim.cli.run_output import Output
@@ -112,7 +113,7 @@ def run(
             else:
                 names = [name.strip() for given in skills or () for name in given.split(",") if name.strip()]
                 chosen = runtime.new_session(skills=names, cwd=cwd, **asked)
-        for line in chosen.warnings:
+        for line in (*chosen.warnings, *_rules_about_no_tool(runtime, (*(allow or ()), *(deny or ())))):
             warn(line)
     except Exception as err:
         if output is OutputFormat.TEXT:
@@ -135,6 +136,20 @@ def _settings(
     for rule in (*permissions["allow"], *permissions["deny"]):
         parse_rule(rule)
     return settings | {"permissions": {name: value for name, value in permissions.items() if value}}
+
+
+def _rules_about_no_tool(runtime: Runtime, rules: Sequence[str]) -> Iterator[str]:
+    """Rules of the command line about tools that there are not: as likely a slip as meant for another time."""
+    if not rules:
+        return
+    known = list(runtime.toolbox.tools)
+    for text in rules:
+        tool = parse_rule(text).tool
+        if not any(fnmatchcase(name, tool) for name in known):
+            from openheim.config.checks import closest
+
+            near = closest(tool, known)
+            yield f"the rule {text}: no tool is called {tool}" + (f"; did you mean {near}?" if near else "")
 
 
 def _newest_session(runtime: Runtime, cwd: str | None) -> str:

@@ -127,7 +127,11 @@ class _Re2:
             self._pattern = re2.compile(f"(?m){pattern}", options)
         except re2.error as err:
             reason = err.args[0]
-            raise bad_pattern(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from err
+            said = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+            said = said.replace(f"(?m){pattern}", pattern)
+            if "perl operator" in said:
+                said += "; RE2 has no look-around and no back-references"
+            raise bad_pattern(said) from err
         self._most = max(MIN_TEXT, MAX_WORK // max(1, self._pattern.programsize))
 
     def hits(self, block: bytes) -> Iterator[int]:
