@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def work(home: Path) -> Path:
-    work = home / "projects" / "work"
+    work = home / "projects" / "paper"
     for name in NAMES:
         write(work / name, "x")
     if shutil.which("git"):
@@ -93,9 +93,9 @@ SETTINGS = {
     "relative": ('[includeIf "gitdir:./projects/"]\npath = more\n', "c"),
     "in other letters": ('[includeIf "gitdir/i:~/PROJECTS/"]\npath = more\n', "c"),
     "in wrong letters": ('[includeIf "gitdir:~/PROJECTS/"]\npath = more\n', ""),
-    "exactly": ('[includeIf "gitdir:~/projects/work/.git"]\npath = more\n', "c"),
-    "not exactly": ('[includeIf "gitdir:~/projects/work"]\npath = more\n', ""),
-    "a star": ('[includeIf "gitdir:~/*/work/.git"]\npath = more\n', "c"),
+    "exactly": ('[includeIf "gitdir:~/projects/paper/.git"]\npath = more\n', "c"),
+    "not exactly": ('[includeIf "gitdir:~/projects/paper"]\npath = more\n', ""),
+    "a star": ('[includeIf "gitdir:~/*/paper/.git"]\npath = more\n', "c"),
 }
 
 
