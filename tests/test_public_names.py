@@ -33,6 +33,7 @@ BESIDE = {
     "openheim.jsontext.wire_bytes",
     "openheim.messages.image_type",
     "openheim.masking.mask_secrets",
+    "openheim.plugins.catalogue.scan",
     "openheim.service.HttpService",
     "openheim.service_settings.ServiceSettings",
 }

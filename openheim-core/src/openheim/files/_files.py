@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 import itertools
 import os
+import random
 import stat
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
@@ -27,7 +29,9 @@ __all__ = ("Entry", "FileInfo", "Files", "Listing")
 T = TypeVar("T")
 
 #: How often a change is begun again because somebody else changed the file meanwhile.
-MAX_TRIES = 20
+MAX_TRIES = 40
+#: Seconds between two of them at most; between the first it is less.
+MAX_PAUSE_SECS = 0.1
 #: Names of a directory that are read at most, in some seconds.
 MAX_NAMES = 1_000_000
 #: How many of them are read between two calls of what may end that.
@@ -218,12 +222,14 @@ class Files:
             The content before and after.
         """
         with failures_of(path), one_writer(self._key(path)):
-            for _ in range(MAX_TRIES):
+            for tried in range(MAX_TRIES):
                 old, version = self.read_bytes(path, limit=limit)
                 new = change(old)
                 try:
                     self.replace(path, new, expected=version)
                 except FileChangedError:
+                    # Of writers that are equally quick, one would lose again and again.
+                    time.sleep(random.uniform(0, min(MAX_PAUSE_SECS, 0.001 * 2 ** min(tried, 10))))  # no secret
                     continue
                 return old, new
         raise FileChangedError(f"{path!r} is being changed all the time by something else; try again later")
