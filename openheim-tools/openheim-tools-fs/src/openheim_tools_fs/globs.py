@@ -57,6 +57,8 @@ class Glob:
             entries: names, and whether each is a directory.
         """
         concerned = frozenset(self._lines.concerned(below, [name for name, _ in entries]))
+        if self._is_simple and not self._refuses:
+            return [entry for entry in entries if entry[1] or entry[0] in concerned]
         admitted = []
         for entry in entries:
             name, is_directory = entry

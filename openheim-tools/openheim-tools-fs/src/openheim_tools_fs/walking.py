@@ -139,9 +139,10 @@ class Walk:
             for name, kind in found
             if name[0] != "." and kind in ("file", "directory") and (name.isprintable() or _is_text(name))
         ]
-        entries = rules.kept(path, entries, self._check)
+        # Which of the two is asked first makes no difference; the glob leaves the other less to do.
         if self._glob is not None:
             entries = self._glob.admitted(path[self._top_length :], entries)
+        entries = rules.kept(path, entries, self._check)
         entries.sort(reverse=True)
         self._levels.append(_Level(folder, path, rules, _together(entries)))
 
