@@ -43,8 +43,8 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library that makes calls fail."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if sys.platform != "linux" or compiler is None:
-        # Reason: disks are made to fail by a library that is compiled here and loaded by the Linux linker.
-        pytest.skip("FAILING DISKS WERE NOT TESTED: that needs Linux and a C compiler")  # Reason: see above.
+        # Disks are made to fail by a library that is compiled here and loaded by the Linux linker.
+        pytest.skip(reason="FAILING DISKS WERE NOT TESTED: that needs Linux and a C compiler")
     built = tmp_path_factory.mktemp("shim") / "faults.so"
     source = Path(__file__).with_name("faults.c")
     command = [compiler, "-shared", "-fPIC", "-Wall", "-o", str(built), str(source), "-ldl", "-pthread"]

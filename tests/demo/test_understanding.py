@@ -50,7 +50,7 @@ ONE_REQUEST: list[tuple[str, Request]] = [
     ("open src/a.b.py!", ReadFile("src/a.b.py")),
     ("summarise README.md", SummariseFile("README.md")),
     ("Give me a short summary of docs/a.md", SummariseFile("docs/a.md")),
-    ("search for TODO", Search("TODO")),  # The word of the example that users are shown.
+    ("search for Linux", Search("Linux")),
     ('Search for "two words and more" in src', Search("two words and more", "src")),
     ("grep foo in src/a.py", Search("foo", "src/a.py")),
     ("find all mentions of foo in docs", Search("foo", "docs")),

@@ -33,7 +33,7 @@ OURS, SHARED, ALIEN = 65531, 65532, 65533
 @pytest.fixture
 def shared() -> Iterator[Path]:
     if os.geteuid() != 0:
-        pytest.skip("only root can be somebody else")  # Reason: the test needs files of two owners.
+        pytest.skip(reason="only root can be somebody else, and files of two owners are needed")
     # Not a folder of pytest's, which are for their owner alone.
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
@@ -70,7 +70,7 @@ def test_the_bits_that_vouch_for_content_do_not_stay(shared: Path) -> None:
 def test_owner_and_group_that_are_refused_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container, where most ids have no meaning."""
     if os.geteuid() != 0:
-        pytest.skip("only root can give files away")  # Reason: the file has to be somebody else's first.
+        pytest.skip(reason="only root can give files away, and the file has to be somebody else's first")
     (tmp_path / "x").write_bytes(b"old")
     os.chown(tmp_path / "x", ALIEN, ALIEN)
     (tmp_path / "x").chmod(0o640)

@@ -221,7 +221,7 @@ print(files.read_bytes("passage/x", limit=9)[0])
 
 def test_what_the_system_refuses(tmp_path: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can become somebody else")  # Reason: the test gives up root, which nobody else has.
+        pytest.skip(reason="only root can become somebody else, which this gives up root for")
     tmp_path.chmod(0o755)
     for parent in tmp_path.parents:
         if parent.name.startswith(("pytest-", "popen-")):  # pytest's own; a worker of xdist has one more of them

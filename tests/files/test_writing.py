@@ -60,7 +60,7 @@ def test_set_user_bits_do_not_stay(files: Files) -> None:
 
 def test_owner_stays(files: Files) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can give files away")  # Reason: the system refuses chown to everybody else.
+        pytest.skip(reason="only root can give files away: the system refuses chown to everybody else")
     path = files.root / "x"
     path.write_bytes(b"1")
     os.chown(path, 65534, 65534)
@@ -74,7 +74,7 @@ def test_extended_attributes_stay(files: Files) -> None:
     try:
         os.setxattr(path, "user.note", b"mine")
     except OSError:
-        pytest.skip("this file system has no extended attributes")  # Reason: there is nothing to keep.
+        pytest.skip(reason="this file system has no extended attributes, so that there is nothing to keep")
     files.replace("x", b"new")
     assert (path.read_bytes(), os.getxattr(path, "user.note")) == (b"new", b"mine")
 

@@ -259,7 +259,8 @@ def test_every_test_can_fail() -> None:
         ("def test_descriptions_are_there(self): pass", "replaces the inherited test_descriptions_are_there"),
         ("test_import_is_cheap = None", "replaces the inherited test_import_is_cheap"),
         (
-            "@pytest.mark.xfail\n    def test_descriptions_are_there(self): pass",
+            # The fault that has to be noticed: a mark without a reason.
+            "@pytest.mark.xfail\n    def test_descriptions_are_there(self): pass",  # Reason: lacks one on purpose.
             "replaces the inherited test_descriptions_are_there",
         ),
         ("plugin = ''", "set plugin = 'your_package.plugin'"),

@@ -37,7 +37,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     """One that works here. Where it does not, that it is refused is tested by test_sandbox_choice."""
     found = abilities(network=True)[request.param]
     if not found.works:
-        pytest.skip(f"the sandbox {request.param} does not work on this machine: {found.detail}")  # Reason: see above.
+        pytest.skip(reason=f"the sandbox {request.param} does not work on this machine: {found.detail}")
     return str(request.param)
 
 
@@ -45,7 +45,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 def bwrap() -> None:
     found = abilities(network=False)["bwrap"]
     if not found.works:
-        pytest.skip(f"bubblewrap does not work on this machine: {found.detail}")  # Reason: what it says.
+        pytest.skip(reason=f"bubblewrap does not work on this machine: {found.detail}")
 
 
 @pytest.fixture

@@ -141,7 +141,7 @@ async def test_a_program_that_a_command_could_have_written_is_not_taken(
 ) -> None:
     """openheim runs elsewhere, and PATH leads to where commands can write, or by a link of theirs to somewhere else."""
     if landlock.why_not():
-        pytest.skip("Landlock does not work here")  # Reason: without a sandbox a command needs no way out.
+        pytest.skip(reason="Landlock does not work here, and without a sandbox a command needs no way out")
     monkeypatch.setattr(bwrap, "_SYSTEM_PATH", ())
     for folder in ("work/.venv/bin", "more", "linked", "other/bin"):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)

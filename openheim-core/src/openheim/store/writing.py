@@ -106,7 +106,7 @@ def _publish(name: str, path: Path | str) -> None:
         os.link(name, path)
     except FileExistsError:
         raise
-    except (OSError, NotImplementedError, AttributeError):  # Python raises the latter two where links do not exist.
+    except (OSError, NotImplementedError, AttributeError):  # Reason: the latter two come where links do not exist.
         if not os.path.exists(path):
             # Not every file system has second names.
             os.replace(name, path)

@@ -52,7 +52,7 @@ _EXAMPLES = (
     ("List the files in docs", "list_dir"),
     ("Read README.md", "read_file"),
     ("Summarise README.md", "read_file"),
-    ("Search for TODO", "search"),  # A word that people do search for; nothing is left open here.
+    ("Search for Linux", "search"),
     ('Write "some text" to notes.txt', "write_file"),
     ('Replace "some" with "more" in notes.txt', "edit_file"),
     ("Remember that the build runs on Linux", "remember"),
