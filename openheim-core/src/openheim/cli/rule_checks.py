@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openheim.config.checks import closest, finding_at
+from openheim._slips import closest
+from openheim.config.checks import finding_at
 from openheim.config.keys import shown_key
 from openheim.config.masking import without_keys
 from openheim.errors import OpenheimError, UsageError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from openheim.plugins.host import PluginHost
     from openheim.tools import ToolsContext
 
-__all__ = ("rules_about_no_tool",)
+__all__ = ("no_such_tool", "rules_about_no_tool")
 
 
 def rules_about_no_tool(loaded: LoadedConfig, host: PluginHost) -> list[Finding]:
@@ -38,6 +39,14 @@ def rules_about_no_tool(loaded: LoadedConfig, host: PluginHost) -> list[Finding]
     except OpenheimError:
         return []
     return [*_findings(loaded, known, {name for name, kind in known.items() if kind in PATH_KINDS})]
+
+
+def no_such_tool(tool: str, known: Collection[str]) -> tuple[str, str] | None:
+    """What to say where no tool has the name, or one that fits the pattern, with a hint or ``""``; None if one has."""
+    if any(fnmatchcase(name, tool) for name in known):
+        return None
+    near = closest(tool, sorted(known))
+    return f"no tool is called {without_keys(tool)}", f"did you mean {near}?" if near else ""
 
 
 def _known_tools(loaded: LoadedConfig, host: PluginHost) -> dict[str, str | None]:
@@ -69,7 +78,8 @@ def _findings(loaded: LoadedConfig, known: Collection[str], paths: set[str]) -> 
                 except UsageError:
                     continue
                 tool, path = rule.tool, ("permissions", key)
-                if any(fnmatchcase(name, tool) for name in known):
+                missing = no_such_tool(tool, known)
+                if missing is None:
                     if rule.target is not None and _leads_outside(rule.target) and _named(tool, known) <= paths:
                         yield finding_at(
                             [layer],
@@ -78,10 +88,10 @@ def _findings(loaded: LoadedConfig, known: Collection[str], paths: set[str]) -> 
                             "write it relative to the work directory, without ..",
                         )
                     continue
-                near = closest(tool, sorted(known))
+                message, hint = missing
                 yield finding_at(
                     [layer],
                     path,
-                    f"{shown_key((*path, index))}: no tool is called {without_keys(tool)}",
-                    f"did you mean {near}?" if near else "it counts once a plugin or an MCP server brings such a tool",
+                    f"{shown_key((*path, index))}: {message}",
+                    hint or "it counts once a plugin or an MCP server brings such a tool",
                 )

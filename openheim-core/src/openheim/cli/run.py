@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -142,14 +141,12 @@ def _rules_about_no_tool(runtime: Runtime, rules: Sequence[str]) -> Iterator[str
     """Rules of the command line about tools that there are not: as likely a slip as meant for another time."""
     if not rules:
         return
-    known = list(runtime.toolbox.tools)
-    for text in rules:
-        tool = parse_rule(text).tool
-        if not any(fnmatchcase(name, tool) for name in known):
-            from openheim.config.checks import closest
+    from openheim.cli.rule_checks import no_such_tool
 
-            near = closest(tool, known)
-            yield f"the rule {text}: no tool is called {tool}" + (f"; did you mean {near}?" if near else "")
+    for text in rules:
+        missing = no_such_tool(parse_rule(text).tool, runtime.toolbox.tools)
+        if missing is not None:
+            yield f"the rule {text}: {'; '.join(filter(None, missing))}"
 
 
 def _newest_session(runtime: Runtime, cwd: str | None) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from openheim._jsonschema import problems
+from openheim._slips import closest
 from openheim.config.findings import Finding
 from openheim.config.keys import shown_key
 from openheim.config.layers import Layer, merge_layers, place_of
@@ -17,7 +18,7 @@ from openheim.config.rules import Broken, broken_rules, doubts
 from openheim.config.schema import PROVIDER_SCHEMA, SCHEMA, schema_at
 from openheim.errors import ConfigError, UsageError
 
-__all__ = ("Checked", "check_layers", "closest", "finding_at", "finding_of")
+__all__ = ("Checked", "check_layers", "finding_at", "finding_of")
 
 #: How alike a plugin's key and one of the core's must be to be called a slip.
 _SLIP = 0.85
@@ -122,14 +123,6 @@ def _checked_proxy(address: str, where: str) -> object:
     from openheim._http.proxies import checked_proxy
 
     return checked_proxy(address, where)
-
-
-def closest(key: str, known: Sequence[str], cutoff: float = 0.6) -> str | None:
-    """The known key that ``key`` is most likely a slip for."""
-    from difflib import get_close_matches
-
-    found = get_close_matches(key, known, 1, cutoff)
-    return found[0] if found else None
 
 
 def _unknown_keys(layer: Layer) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from openheim.config.checks import closest
+from openheim._slips import closest
 from openheim.config.editing import edit_config
 from openheim.config.environment import value_from_text
 from openheim.config.findings import SettingError

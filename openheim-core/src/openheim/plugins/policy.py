@@ -177,7 +177,7 @@ def unknown_keys(table: Mapping[str, Any]) -> list[str]:
     lines = []
     for key in table:
         if key not in _KEYS:
-            from openheim.plugins.problems import closest
+            from openheim._slips import closest
 
             near = closest(key, _KEYS)
             lines.append(f"[plugins] {key}: unknown key" + (f" (did you mean {near}?)" if near else ""))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from openheim.plugins.catalogue import Candidate
 
-__all__ = ("closest", "conflict", "describe", "disabled", "incompatible", "load_failed", "not_found", "note_of")
+__all__ = ("conflict", "describe", "disabled", "incompatible", "load_failed", "not_found", "note_of")
 
 _NOUNS = {
     "providers": "provider",
@@ -36,6 +36,9 @@ _LONGEST_DESCRIPTION = 300
 
 
 def not_found(kind: str, name: str, installed: Iterable[str]) -> PluginNotFoundError:
+    from openheim._slips import closest
+    from openheim.config.masking import without_keys
+
     known = sorted(installed)
     noun = _NOUNS[kind] if kind == "plugins" else f"{_NOUNS[kind]} plugin"
     distribution = distribution_of(kind, name)
@@ -45,8 +48,6 @@ def not_found(kind: str, name: str, installed: Iterable[str]) -> PluginNotFoundE
         hint = f"did you mean {near}?"
     else:
         hint = "see openheim plugins list"
-    from openheim.config.masking import without_keys
-
     return PluginNotFoundError(
         f"No {noun} named {without_keys(name)!r} is installed (installed: {', '.join(known) or 'none'})", hint=hint
     )
@@ -121,11 +122,3 @@ def _place_of(err: BaseException) -> str:
             return f"{'/'.join([*folders[-1:], module])}:{frame.tb_lineno}"
         frame = frame.tb_next
     return ""
-
-
-def closest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that ``name`` is most likely a slip for, or None."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, known, n=1)
-    return near[0] if near else None

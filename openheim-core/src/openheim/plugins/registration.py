@@ -6,7 +6,7 @@ import inspect
 import types
 from typing import TYPE_CHECKING, Any
 
-from openheim.plugins.problems import closest
+from openheim._slips import closest
 
 if TYPE_CHECKING:
     import pluggy

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from openheim.errors import ConfigError
-from openheim.plugins.problems import closest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +44,8 @@ def check_settings(model: Any, table: Mapping[str, Any], *, where: str) -> Any:
         for key in table:
             if key not in known:
                 problems[key,] = "unknown key"
+                from openheim._slips import closest
+
                 near = closest(key, [*known, *getattr(table, "beside", ())])
                 hint = hint or (f"did you mean {near}?" if near else f"known keys: {', '.join(known) or 'none'}")
     try:

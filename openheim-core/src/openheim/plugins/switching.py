@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from openheim._slips import closest
 from openheim.errors import ConfigError, PluginNotFoundError, UsageError
 from openheim.plugins.catalogue import normalise
 from openheim.plugins.policy import matches
-from openheim.plugins.problems import closest
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping, Sequence
